@@ -1,0 +1,29 @@
+# Torch::cpu from the unpacked PyTorch wheel (scripts/bootstrap puts it into the cache).
+# find_package(Torch) of the wheel itself demands a CUDA toolkit, so the targets are made here.
+set(_ymir_cache "$ENV{YMIR_CACHE}")
+if(NOT _ymir_cache)
+  if(DEFINED ENV{XDG_CACHE_HOME})
+    set(_ymir_cache "$ENV{XDG_CACHE_HOME}/ymir")
+  else()
+    set(_ymir_cache "$ENV{HOME}/.cache/ymir")
+  endif()
+endif()
+set(YMIR_TORCH_VERSION 2.15.0)
+set(YMIR_LIBTORCH "${_ymir_cache}/libtorch-${YMIR_TORCH_VERSION}" CACHE PATH "unpacked torch wheel")
+if(NOT EXISTS "${YMIR_LIBTORCH}/torch/lib/libtorch_cpu.so")
+  message(FATAL_ERROR "libtorch ${YMIR_TORCH_VERSION} is not in ${YMIR_LIBTORCH}; run "
+                      "scripts/bootstrap, or configure with -DYMIR_TORCH=OFF")
+endif()
+set(_lib "${YMIR_LIBTORCH}/torch/lib")
+file(GLOB _nvidia_lib "${YMIR_LIBTORCH}/nvidia/*/lib")
+add_library(Torch::c10 SHARED IMPORTED GLOBAL)
+set_target_properties(Torch::c10 PROPERTIES IMPORTED_LOCATION "${_lib}/libc10.so")
+add_library(Torch::cpu SHARED IMPORTED GLOBAL)
+set_target_properties(Torch::cpu PROPERTIES
+  IMPORTED_LOCATION "${_lib}/libtorch_cpu.so"
+  INTERFACE_SYSTEM_INCLUDE_DIRECTORIES
+    "${YMIR_LIBTORCH}/torch/include;${YMIR_LIBTORCH}/torch/include/torch/csrc/api/include"
+  INTERFACE_LINK_LIBRARIES Torch::c10
+  INTERFACE_LINK_OPTIONS
+    "-Wl,-rpath,${_lib};-Wl,-rpath,${_nvidia_lib};-Wl,-rpath-link,${_lib};-Wl,-rpath-link,${_nvidia_lib}")
+set(Torch_FOUND TRUE)

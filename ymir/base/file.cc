@@ -1,0 +1,114 @@
+#include "ymir/base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace ymir {
+namespace {
+
+Error failed(const std::string& path, const char* what, int error = errno) {
+  const ErrorCode code = error == ENOENT   ? ErrorCode::kNotFound
+                         : error == ENOSPC ? ErrorCode::kExhausted
+                         : error == EACCES ? ErrorCode::kPermission
+                                           : ErrorCode::kUnavailable;
+  return {code, path + ": " + what + ": " + std::strerror(error)};
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+Result<> sync_path(const std::string& path, int flags) {
+  const Descriptor fd(::open(path.c_str(), flags | O_CLOEXEC));
+  if (fd.get() < 0) return failed(path, "cannot open");
+  if (::fsync(fd.get()) != 0) return failed(path, "cannot sync");
+  return Ok{};
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path, std::size_t max_bytes) {
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return failed(path, "cannot open");
+  struct stat info{};
+  if (::fstat(fd.get(), &info) != 0) return failed(path, "cannot stat");
+  if (S_ISDIR(info.st_mode)) return Error{ErrorCode::kInvalidArgument, path + ": is a folder"};
+  std::string bytes;
+  if (info.st_size > 0)
+    bytes.reserve(std::min<std::size_t>(static_cast<std::size_t>(info.st_size), max_bytes));
+  char buffer[1 << 16];
+  for (;;) {
+    const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return failed(path, "cannot read");
+    if (n == 0) return bytes;
+    if (bytes.size() + static_cast<std::size_t>(n) > max_bytes)
+      return Error{ErrorCode::kExhausted,
+                   path + ": larger than " + std::to_string(max_bytes) + " bytes"};
+    bytes.append(buffer, static_cast<std::size_t>(n));
+  }
+}
+
+Result<> write_file(const std::string& path, std::string_view bytes) {
+  const std::string temporary = path + ".tmp" + std::to_string(::getpid());
+  {
+    const Descriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (fd.get() < 0) return failed(temporary, "cannot create");
+    while (!bytes.empty()) {
+      const ssize_t n = ::write(fd.get(), bytes.data(), bytes.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) {
+        const int error = errno;
+        ::unlink(temporary.c_str());
+        return failed(path, "cannot write", error);
+      }
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+    }
+    if (::fsync(fd.get()) != 0) return failed(path, "cannot sync");
+  }
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return failed(path, "cannot rename");
+  const auto slash = path.rfind('/');
+  return sync_folder(slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash));
+}
+
+Result<> make_folders(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) return failed(path, "cannot create folder", error.value());
+  return Ok{};
+}
+
+Result<> sync_folder(const std::string& path) { return sync_path(path, O_RDONLY | O_DIRECTORY); }
+
+Result<> commit_folder(const std::string& temporary, const std::string& final_path) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(temporary, error))
+    YMIR_TRY(sync_path(entry.path().string(), O_RDONLY));
+  if (error) return failed(temporary, "cannot list", error.value());
+  YMIR_TRY(sync_folder(temporary));
+  if (::rename(temporary.c_str(), final_path.c_str()) != 0)
+    return failed(final_path, "cannot rename");
+  const auto parent = std::filesystem::path(final_path).parent_path().string();
+  return sync_folder(parent.empty() ? "." : parent);
+}
+
+}  // namespace ymir

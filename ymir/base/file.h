@@ -1,0 +1,23 @@
+// Files: bounded reading, and writing that survives kill -9 (temporary name, fsync of file and
+// folder, rename). Errors name the path and the system's reason. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "ymir/base/result.h"
+
+namespace ymir {
+
+// kNotFound when it does not exist, kExhausted when it is larger than `max_bytes`.
+Result<std::string> read_file(const std::string& path, std::size_t max_bytes = 1u << 30);
+// The old file or the new one, never a part: durable when it returns.
+Result<> write_file(const std::string& path, std::string_view bytes);
+Result<> make_folders(const std::string& path);
+// fsync of a folder: makes renames inside it durable.
+Result<> sync_folder(const std::string& path);
+// fsyncs every file of `temporary` and the folder, then renames it to `final_path`.
+Result<> commit_folder(const std::string& temporary, const std::string& final_path);
+
+}  // namespace ymir

@@ -1,0 +1,61 @@
+#include "ymir/base/file.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "ymir/base/hash.h"
+
+namespace ymir {
+namespace {
+
+class Files : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/ymir-file-XXXXXX";
+    folder = ::mkdtemp(name);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+  std::string folder;
+};
+
+TEST_F(Files, WrittenBytesComeBackAndNothingElseStays) {
+  ASSERT_TRUE(write_file(folder + "/a", "one"));
+  ASSERT_TRUE(write_file(folder + "/a", "two"));
+
+  const auto bytes = read_file(folder + "/a");
+
+  ASSERT_TRUE(bytes);
+  EXPECT_EQ(*bytes, "two");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+}
+
+TEST_F(Files, ErrorsNameThePathAndTheLimit) {
+  ASSERT_TRUE(write_file(folder + "/a", "12345"));
+
+  EXPECT_EQ(read_file(folder + "/none").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(read_file(folder + "/a", 4).error().code, ErrorCode::kExhausted);
+  EXPECT_EQ(read_file(folder).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(write_file(folder + "/no/where", "x").error().message.find(folder), std::string::npos);
+}
+
+TEST_F(Files, AFolderIsCommittedAsAWhole) {
+  ASSERT_TRUE(make_folders(folder + "/step.tmp/sub"));
+  ASSERT_TRUE(write_file(folder + "/step.tmp/sub/x", "x"));
+
+  ASSERT_TRUE(commit_folder(folder + "/step.tmp", folder + "/step"));
+
+  EXPECT_TRUE(std::filesystem::exists(folder + "/step/sub/x"));
+  EXPECT_FALSE(std::filesystem::exists(folder + "/step.tmp"));
+}
+
+TEST_F(Files, Sha256EqualsThePublishedVectors) {
+  ASSERT_TRUE(write_file(folder + "/abc", "abc"));
+
+  EXPECT_EQ(sha256(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(*sha256_file(folder + "/abc"),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+}  // namespace
+}  // namespace ymir

@@ -1,0 +1,14 @@
+#include "ymir/base/result.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace ymir {
+
+void check_failed(const char* expression, const char* file, int line, const std::string& message) {
+  std::fprintf(stderr, "%s:%d: bug: %s does not hold: %s\n", file, line, expression,
+               message.c_str());
+  std::abort();
+}
+
+}  // namespace ymir

@@ -1,0 +1,39 @@
+// Small text tools: strict numbers, nearest names, durations for people. Pure, any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ymir {
+
+std::vector<std::string_view> split(std::string_view text, char separator);
+std::string_view trim(std::string_view text);  // ASCII blanks on both ends
+std::string join(std::span<const std::string> parts, std::string_view separator);
+std::string to_lower(std::string_view text);  // ASCII only
+
+// The whole text must be one finite number ("1e-3", "-4", not "1.0x", " 1", "nan").
+std::optional<double> parse_double(std::string_view text);
+std::optional<std::int64_t> parse_int(std::string_view text);
+
+// Optimal string alignment distance (Damerau-Levenshtein with adjacent swaps).
+int edit_distance(std::string_view a, std::string_view b);
+// The candidate nearest to `word` with distance <= limit; ties go to the first.
+std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates,
+                                   int limit = 2);
+
+// True when the bytes are valid UTF-8 (no surrogates, no overlong forms); else *bad is the offset.
+bool valid_utf8(std::string_view text, std::size_t* bad = nullptr);
+// Columns the text takes in a terminal (wide East Asian characters take two, marks none).
+int display_width(std::string_view utf8);
+// At most `width` columns, ending in an ellipsis when cut.
+std::string fit(std::string_view utf8, int width);
+
+// "3m 20s", "1h 05m", "0.4s"; one scale, at most two units.
+std::string format_duration(double seconds);
+std::string format_bytes(double bytes);  // "1.4 GiB"
+
+}  // namespace ymir

@@ -1,0 +1,60 @@
+#include "ymir/base/text.h"
+
+#include <gtest/gtest.h>
+
+namespace ymir {
+namespace {
+
+TEST(Text, NumbersMustBeWholeAndFinite) {
+  EXPECT_EQ(parse_double("1e-3"), 1e-3);
+  EXPECT_EQ(parse_double("-4"), -4.0);
+  for (const char* bad : {"", " 1", "1 ", "1.0x", "nan", "inf", "1e999", "0x10", "--1"})
+    EXPECT_FALSE(parse_double(bad)) << bad;
+  EXPECT_EQ(parse_int("42"), 42);
+  for (const char* bad : {"", "4.2", "4e2", "99999999999999999999"}) EXPECT_FALSE(parse_int(bad));
+}
+
+TEST(Text, EditDistanceCountsASwapOnce) {
+  EXPECT_EQ(edit_distance("", "abc"), 3);
+  EXPECT_EQ(edit_distance("sentance", "sentence"), 1);
+  EXPECT_EQ(edit_distance("qery", "query"), 1);
+  EXPECT_EQ(edit_distance("modle", "model"), 1);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
+}
+
+TEST(Text, NearestTakesTheClosestWithinTheLimit) {
+  const std::vector<std::string> known = {"batch", "lr", "schedule"};
+  EXPECT_EQ(nearest("bach", known), "batch");
+  EXPECT_EQ(nearest("shedule", known), "schedule");
+  EXPECT_FALSE(nearest("epochs", known));
+}
+
+TEST(Text, Utf8ChecksOverlongSurrogatesAndTruncation) {
+  EXPECT_TRUE(valid_utf8("naïve 漢字 🙂"));
+  std::size_t bad = 0;
+  for (const std::string& text :
+       {std::string("ab\xC0\x80"), std::string("ab\xED\xA0\x80"), std::string("ab\xE2\x82"),
+        std::string("ab\xFF"), std::string("ab\xF5\x80\x80\x80")}) {
+    EXPECT_FALSE(valid_utf8(text, &bad));
+    EXPECT_EQ(bad, 2u);
+  }
+}
+
+TEST(Text, FitCountsColumnsNotBytes) {
+  EXPECT_EQ(display_width("漢字a"), 5);
+  EXPECT_EQ(fit("漢字a", 5), "漢字a");
+  EXPECT_EQ(fit("漢字a", 4), "漢…");
+  EXPECT_EQ(fit("abc", 0), "");
+}
+
+TEST(Text, DurationsHaveAtMostTwoUnits) {
+  EXPECT_EQ(format_duration(0.44), "0.4s");
+  EXPECT_EQ(format_duration(59.7), "1m 00s");
+  EXPECT_EQ(format_duration(200), "3m 20s");
+  EXPECT_EQ(format_duration(3900), "1h 05m");
+  EXPECT_EQ(format_duration(90000), "1d 01h");
+  EXPECT_EQ(format_bytes(1536), "1.5 KiB");
+}
+
+}  // namespace
+}  // namespace ymir
