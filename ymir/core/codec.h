@@ -1,0 +1,32 @@
+// Events, orders and specs as canonical JSON (sorted keys, shortest numbers) and back. The one
+// place that knows the wire and log form. Decoding is bounded and total: any bytes give a value or
+// an error that names the field. Unknown fields are ignored, missing ones take their default, an
+// unknown kind or a newer version is kNotFound. Pure, any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "ymir/base/result.h"
+#include "ymir/core/event.h"
+
+namespace ymir {
+
+std::string_view kind_of(const EventBody& body);  // "JobSubmitted"
+int version_of(const EventBody& body);            // schema version of that kind
+
+std::string encode_body(const EventBody& body);
+Result<EventBody> decode_body(std::string_view kind, int version, std::string_view json);
+
+std::string encode(const JobSpec& spec);
+Result<JobSpec> decode_spec(std::string_view json);
+
+// One line each, without the newline: {"kind":"StartRun","v":1,...}. At most 256 KiB.
+std::string encode_line(const Action& action);
+Result<Action> decode_action(std::string_view line);
+using Report = std::variant<EventBody, StepReport>;
+std::string encode_line(const Report& report);
+Result<Report> decode_report(std::string_view line);
+
+}  // namespace ymir

@@ -1,0 +1,53 @@
+// Forecast: what the estimator believes this round, as numbers the scheduler can weigh.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ymir/base/interval.h"
+#include "ymir/core/plan.h"
+
+namespace ymir {
+
+struct MemberForecast {
+  JobId job{};
+  Interval steps{};      // left until the job's own target (or its end)
+  Interval finish_in{};  // seconds from the start of this assignment, switch included
+};
+
+struct Candidate {
+  Assignment what{};
+  std::vector<MemberForecast> members{};  // one, or two for a pair; the job first
+  Interval transfer_weight{1, 1, 1};      // TranWt: sum of JCTs alone (SRTF) / in this mode
+  double work_ratio = 1;                  // GPU-seconds alone / in this mode
+  double expected_saving = 0;             // seconds, stop-loss included; > 0 to be worth it
+  Seconds switch_cost{};
+  Card card{};
+};
+
+// What is believed of a running transfer: read by schedule/stop_loss.
+struct TransferOutlook {
+  RunId run{};
+  JobId job{};
+  double helps = 0.5;                 // P(the transfer reaches the target sooner than alone)
+  double epochs = 0;                  // of the job's own data seen in this run
+  bool literal_rule_failed = false;   // the metric has not improved over evaluation 0 / two epochs
+  std::string baseline{};             // measured, predicted or prior
+  double observed = 0, expected = 0;  // metric now, and what solo would have now
+};
+
+// A link of the estimate that would not give a number, and why.
+struct Refused {
+  JobId job{};
+  JobId partner{};
+  std::string why{};
+};
+
+struct Forecast {
+  std::vector<Candidate> candidates{};
+  std::vector<TransferOutlook> outlooks{};
+  std::vector<Refused> refused{};
+};
+
+}  // namespace ymir

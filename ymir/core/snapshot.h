@@ -1,0 +1,127 @@
+// Snapshot: the cluster as of one event, a fold of the log and nothing else. Ordered containers:
+// the order of iteration is part of every decision. The controller's thread owns it; others get
+// shared_ptr<const Snapshot>.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ymir/core/event.h"
+
+namespace ymir {
+
+// States of service.md 2.1. A state's rank never falls; ended states absorb.
+enum class JobState {
+  kSubmitted,
+  kValidating,
+  kQueued,
+  kProfiling,
+  kRunning,
+  kSplitting,
+  kPreempted,
+  kSucceeded,
+  kFailed,
+  kCancelled
+};
+
+struct Checkpoint {
+  std::int64_t step = 0;
+  std::string path{}, hash{};
+  std::string adapter{}, adapter_hash{};  // best adapter so far, PEFT files
+};
+
+struct Transfer {  // one merge in a job's life
+  JobId partner{};
+  Mode mode = Mode::kTemporal;
+  RunId run{};
+  Card card{};
+  double strength = 1;
+  std::int64_t from_step = 0;
+  enum class Verdict { kOpen, kKept, kSplit } verdict = Verdict::kOpen;
+  std::string why{};
+  std::vector<Evaluation> evaluations{};  // of this job while merged
+  std::optional<TransferSettled> settled{};
+};
+
+struct RunView {
+  RunId run{};
+  Assignment what{};
+  std::vector<JobId> jobs{};
+  bool profile = false;
+  PlaceId place{};
+  std::vector<int> slots{};
+  std::vector<std::int64_t> from_steps{};
+  Time requested{};
+  std::optional<Time> started{};
+  bool stopping = false;  // StopRun was asked for; kept by the controller, see mark_stopping
+  std::string stop_why{};
+};
+
+struct JobView {
+  JobId id{};
+  JobSpec spec{};
+  JobState state = JobState::kSubmitted;
+  std::uint64_t version = 0;  // grows with each change that a round reads
+  Time submitted{};
+  std::optional<Time> first_started{}, finished{};
+  bool held = false;
+  DataFacts facts{};
+  std::optional<Profile> profile{};
+  bool profile_settled = false;                // finished, failed or not wanted
+  RunId run{};                                 // active run, 0 = none
+  std::int64_t steps_done = 0;                 // committed
+  std::optional<Checkpoint> checkpoint{};      // newest on the present path
+  std::optional<Checkpoint> own_checkpoint{};  // newest without any partner's influence
+  std::vector<Evaluation> evaluations{};       // of the present path, by step
+  std::vector<LossPoint> losses{};
+  std::vector<Probe> probes{};
+  std::vector<Transfer> transfers{};
+  std::set<JobId> barred{};  // split from these: never paired again
+  Time last_progress{};      // for ageing: submission, or the last moment it ran
+  Seconds waited{}, busy{};  // busy: slot-seconds
+  int faults = 0;            // its own crashes
+  int starts = 0;
+  std::string waiting_for{};  // from the newest plan
+  std::optional<JobFinished> result{};
+
+  bool ended() const { return state >= JobState::kSucceeded; }
+  bool active() const { return !ended() && !held && state >= JobState::kQueued; }
+  // Progress beyond its profile: decides whether it may still start from a source.
+  bool has_progress() const;
+};
+
+struct PlaceView {
+  PlaceId place{};
+  std::string node{};
+  std::string hardware{};
+  int num_slots = 0;
+  std::set<int> taken{};  // by runs, from RunRequested until they ended
+};
+
+struct Snapshot {
+  std::uint64_t seq = 0;  // of the newest event applied
+  Time now{};
+  std::uint64_t era = 0, next_run = 1, round = 0;
+  Seconds round_length{120};
+  std::map<JobId, JobView> jobs{};
+  std::map<RunId, RunView> runs{};  // active ones
+  std::map<PlaceId, PlaceView> places{};
+  std::optional<PlanAdopted> wish{};  // what the last round wanted
+
+  // Aborts on an event that the table of service.md 2.1 does not allow: the log would lie.
+  void apply(const Event& event);
+  // The same question for input from outside, asked before the event is appended.
+  Result<> allows(const EventBody& body) const;
+
+  int num_gpus() const;  // slots of all places
+  int free_gpus() const;
+  RunId new_run() const;  // the id that the next RunRequested must carry
+};
+
+std::string to_string(JobState state);
+
+}  // namespace ymir

@@ -1,0 +1,56 @@
+// Estimator: turns measurements into a Forecast: for each candidate (job or pair, mode, GPUs) how
+// long until each member meets its own target, with what certainty, and why (estimator.md).
+//
+// Five links, each in its own file and replaceable: similarity, gain, convergence (steps), step
+// time, memory. No I/O, no clock, no torch. State is a fold over events; one thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ymir/base/result.h"
+#include "ymir/core/forecast.h"
+#include "ymir/core/snapshot.h"
+
+namespace ymir {
+
+struct EstimatorOptions {
+  double exploration_share = 0.05;  // of GPU time, for pairs whose gain is not known yet
+  std::vector<double> strengths{0.25, 0.5, 1.0};
+  double default_strength = 0.5;
+  int max_probe_sources = 8;
+  bool transfer = true;  // false: normal candidates only
+  Result<> validate() const;
+};
+
+class Estimator {
+ public:
+  static Result<Estimator> create(EstimatorOptions options);
+
+  // The only way to learn. Called for each event, after it was applied to `after`.
+  void observe(const Event& event, const Snapshot& after);
+
+  // Pure: same events, same bytes. A job in state queued or later always has a normal candidate at
+  // each allowed size, profiled or not; ended and held jobs have none.
+  Forecast forecast(const Snapshot& now) const;
+
+  // The transfers that ended (reached the target, split, or censored) and have no TransferSettled
+  // in the log yet: the controller appends them, and observe() learns from the event.
+  std::vector<TransferSettled> settle(const Snapshot& now) const;
+
+  // Sources worth probing for `target` (most promising first, at most max_probe_sources), with the
+  // strength to probe at: those with an adapter that no probe of the target covers yet.
+  struct ProbeWish {
+    JobId source{};
+    double strength = 0.5;
+  };
+  std::vector<ProbeWish> probes_wanted(const Snapshot& now, JobId target) const;
+
+ private:
+  explicit Estimator(EstimatorOptions options);
+  EstimatorOptions options_{};
+  struct Impl;  // rows, tables and fits: values in estimator.cc
+};
+
+}  // namespace ymir

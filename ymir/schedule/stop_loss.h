@@ -1,0 +1,33 @@
+// Stop-loss: takes a wrong pairing back after two epochs [Ymir, sec. 4.3; estimator.md 8]. Pure: a
+// function of the snapshot and of what the estimator believes of each running transfer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ymir/core/forecast.h"
+#include "ymir/core/snapshot.h"
+
+namespace ymir {
+
+struct StopLossOptions {
+  double epochs = 2;         // judged after this many epochs of the target's own data
+  double keep_above = 0.5;   // P(helps) below this at that point: split
+  double early_below = 0.1;  // P(helps) below this at any evaluation: split
+};
+
+struct Judgement {
+  RunId run{};
+  JobId job{};  // whose outlook decided
+  JobId partner{};
+  bool split = false;    // else: kept for good (said once, after `epochs`)
+  bool restart = false;  // from the checkpoint of before the merge (temporal, when that is sooner)
+  double helps = 0;
+  std::string why{};
+};
+
+// One judgement for each running transfer that is due; none for those that go on as they are.
+std::vector<Judgement> judge(const Snapshot& now, const std::vector<TransferOutlook>& outlooks,
+                             const StopLossOptions& options);
+
+}  // namespace ymir
