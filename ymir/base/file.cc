@@ -1,10 +1,12 @@
 #include "ymir/base/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -68,26 +70,66 @@ Result<std::string> read_file(const std::string& path, std::size_t max_bytes) {
   }
 }
 
-Result<> write_file(const std::string& path, std::string_view bytes) {
-  const std::string temporary = path + ".tmp" + std::to_string(::getpid());
-  {
-    const Descriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (fd.get() < 0) return failed(temporary, "cannot create");
-    while (!bytes.empty()) {
-      const ssize_t n = ::write(fd.get(), bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) {
-        const int error = errno;
-        ::unlink(temporary.c_str());
-        return failed(path, "cannot write", error);
-      }
-      bytes.remove_prefix(static_cast<std::size_t>(n));
-    }
-    if (::fsync(fd.get()) != 0) return failed(path, "cannot sync");
+Result<AtomicFile> AtomicFile::create(const std::string& path) {
+  // The counter keeps two writers of one path in one process apart.
+  static std::atomic<unsigned> counter{0};
+  AtomicFile file;
+  file.path_ = path;
+  file.temporary_ =
+      path + ".tmp" + std::to_string(::getpid()) + "-" + std::to_string(counter.fetch_add(1));
+  file.fd_ = ::open(file.temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file.fd_ < 0) return failed(file.temporary_, "cannot create");
+  return file;
+}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::move(other.temporary_)),
+      fd_(std::exchange(other.fd_, -1)) {}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  ::unlink(temporary_.c_str());
+}
+
+Result<> AtomicFile::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return failed(path_, "cannot write");
+    bytes.remove_prefix(static_cast<std::size_t>(n));
   }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return failed(path, "cannot rename");
-  const auto slash = path.rfind('/');
-  return sync_folder(slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash));
+  return Ok{};
+}
+
+Result<> AtomicFile::commit() {
+  if (::fsync(fd_) != 0) return failed(path_, "cannot sync");
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return failed(path_, "cannot rename");
+  ::close(std::exchange(fd_, -1));
+  const auto slash = path_.rfind('/');
+  return sync_folder(slash == std::string::npos ? "." : slash == 0 ? "/" : path_.substr(0, slash));
+}
+
+Result<FileLock> FileLock::acquire(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) return failed(path, "cannot open");
+  FileLock lock(fd);
+  while (::flock(fd, LOCK_EX) != 0)
+    if (errno != EINTR) return failed(path, "cannot lock");
+  return lock;
+}
+
+FileLock::FileLock(FileLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+FileLock::~FileLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Result<> write_file(const std::string& path, std::string_view bytes) {
+  YMIR_TRY_ASSIGN(AtomicFile file, AtomicFile::create(path));
+  YMIR_TRY(file.write(bytes));
+  return file.commit();
 }
 
 Result<> make_folders(const std::string& path) {

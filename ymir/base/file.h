@@ -12,6 +12,38 @@ namespace ymir {
 
 // kNotFound when it does not exist, kExhausted when it is larger than `max_bytes`.
 Result<std::string> read_file(const std::string& path, std::size_t max_bytes = 1u << 30);
+// For files too large to hold in memory. Until commit() the old file stays; without it nothing
+// does.
+class AtomicFile {
+ public:
+  static Result<AtomicFile> create(const std::string& path);
+  ~AtomicFile();
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&&) = delete;
+  Result<> write(std::string_view bytes);
+  Result<> commit();  // once; durable when it returns
+
+ private:
+  AtomicFile() = default;
+  std::string path_;
+  std::string temporary_;
+  int fd_ = -1;
+};
+
+// Holds an exclusive lock (flock) on a file, made when it is absent, until destroyed. Waits for
+// other processes and for other FileLocks of this one.
+class FileLock {
+ public:
+  static Result<FileLock> acquire(const std::string& path);
+  ~FileLock();
+  FileLock(FileLock&& other) noexcept;
+  FileLock& operator=(FileLock&&) = delete;
+
+ private:
+  explicit FileLock(int fd) : fd_(fd) {}
+  int fd_ = -1;
+};
+
 // The old file or the new one, never a part: durable when it returns.
 Result<> write_file(const std::string& path, std::string_view bytes);
 Result<> make_folders(const std::string& path);

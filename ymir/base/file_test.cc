@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "ymir/base/hash.h"
+#include "ymir/base/mapped_file.h"
 
 namespace ymir {
 namespace {
@@ -28,6 +31,52 @@ TEST_F(Files, WrittenBytesComeBackAndNothingElseStays) {
   ASSERT_TRUE(bytes);
   EXPECT_EQ(*bytes, "two");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+}
+
+TEST_F(Files, AnUncommittedAtomicFileLeavesTheOldOneAndNoTrace) {
+  ASSERT_TRUE(write_file(folder + "/a", "old"));
+  {
+    auto file = AtomicFile::create(folder + "/a");
+    ASSERT_TRUE(file);
+
+    ASSERT_TRUE(file->write("new"));
+  }
+
+  EXPECT_EQ(*read_file(folder + "/a"), "old");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+}
+
+TEST_F(Files, AMappedFileShowsTheBytesAndAnEmptyOneNone) {
+  ASSERT_TRUE(write_file(folder + "/a", "one"));
+  ASSERT_TRUE(write_file(folder + "/empty", ""));
+
+  const auto mapped = MappedFile::open(folder + "/a");
+  const auto empty = MappedFile::open(folder + "/empty");
+
+  ASSERT_TRUE(mapped);
+  ASSERT_TRUE(empty);
+  EXPECT_EQ(mapped->text(), "one");
+  EXPECT_EQ(empty->text(), "");
+  EXPECT_EQ(MappedFile::open(folder + "/none").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(MappedFile::open(folder).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(Files, ALockIsHeldByOneAtATime) {
+  std::atomic<int> inside{0}, overlaps{0};
+  const auto work = [&] {
+    for (int i = 0; i < 50; ++i) {
+      const auto lock = FileLock::acquire(folder + "/lock");
+      if (inside.fetch_add(1) != 0) ++overlaps;
+      std::this_thread::yield();
+      --inside;
+    }
+  };
+
+  std::thread one(work), two(work);
+  one.join();
+  two.join();
+
+  EXPECT_EQ(overlaps, 0);
 }
 
 TEST_F(Files, ErrorsNameThePathAndTheLimit) {
