@@ -30,6 +30,12 @@ class World {
   // Asks for an effect. Idempotent by RunId; the outcome comes back through wait().
   virtual Result<> request(const Action& action) = 0;
 
+  // Ends a wait() that is under way, from any thread: a command is waiting for the controller.
+  virtual void wake() {}
+
+  // Newest progress of each running job, for people; from any thread.
+  virtual std::vector<StepReport> progress() const { return {}; }
+
   // True when nothing can happen any more: a simulation ends, a cluster never does.
   virtual bool finished() const = 0;
 };

@@ -4,12 +4,14 @@
 // unknown kind or a newer version is kNotFound. Pure, any thread.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <variant>
 
 #include "ymir/base/result.h"
 #include "ymir/core/event.h"
+#include "ymir/core/snapshot.h"
 
 namespace ymir {
 
@@ -22,11 +24,21 @@ Result<EventBody> decode_body(std::string_view kind, int version, std::string_vi
 std::string encode(const JobSpec& spec);
 Result<JobSpec> decode_spec(std::string_view json);
 
-// One line each, without the newline: {"kind":"StartRun","v":1,...}. At most 256 KiB.
+// One line each, without the newline: {"kind":"StartRun","v":1,...}. At most kMaxLine bytes: the
+// largest is a ProfileFinished with a task vector (4/3 x 4 bytes a number, base64).
+inline constexpr std::size_t kMaxLine = 1 << 20;
 std::string encode_line(const Action& action);
 Result<Action> decode_action(std::string_view line);
 using Report = std::variant<EventBody, StepReport>;
 std::string encode_line(const Report& report);
 Result<Report> decode_report(std::string_view line);
+
+// A whole event, as `ymir events --json` and events.jsonl show it:
+// {"actor":..,"at":seconds,"body":{..},"kind":"JobHeld","seq":7,"v":1}.
+std::string encode_line(const Event& event);
+Result<Event> decode_event(std::string_view line);
+
+// The whole state as canonical JSON: equal bytes, equal states. For checks and for people.
+std::string encode(const Snapshot& snapshot);
 
 }  // namespace ymir

@@ -41,6 +41,9 @@ struct JobSubmitted {
   JobId job{};
   JobSpec spec{};
 };
+struct DataCheckStarted {
+  JobId job{};
+};
 struct DataChecked {
   JobId job{};
   DataFacts facts{};
@@ -106,6 +109,8 @@ struct PlanAdopted {
   std::uint64_t based_on = 0;  // seq of the newest event the round saw
   Plan plan{};
   std::map<std::string, double> pass_ms{};  // measured; not part of any decision
+  // Taken out at adoption: a job of it changed while the round was computed.
+  std::vector<Assignment> dropped{};
 };
 struct RoundSkipped {
   std::uint64_t round = 0;
@@ -161,8 +166,8 @@ struct RunStopped {
   RunId run{};
   std::string why{};  // round split partner_finished paused cancelled profile_done
   std::vector<JobId> jobs{};
-  std::vector<std::int64_t> steps{};  // reached by each, all committed
-  Seconds busy{};                     // slot time of the run
+  std::vector<std::int64_t> steps{};  // reached by each; its CheckpointCommitted comes before
+  Seconds busy{};                     // from RunStarted to the end
 };
 struct RunLost {
   RunId run{};
@@ -179,11 +184,12 @@ struct FlowAuthorised {
   std::string hash{};  // of what is read
 };
 
-using EventBody = std::variant<DaemonStarted, PlaceReady, PlaceLost, JobSubmitted, DataChecked,
-                               DataRefused, JobHeld, JobReleased, JobFinished, ProfileFinished,
-                               ProfileFailed, StepTimed, TransferSettled, PlanAdopted, RoundSkipped,
-                               RunRequested, RunStarted, EpochEvaluated, CheckpointCommitted,
-                               RunKept, RunSplit, RunStopped, RunLost, FlowAuthorised>;
+using EventBody =
+    std::variant<DaemonStarted, PlaceReady, PlaceLost, JobSubmitted, DataCheckStarted, DataChecked,
+                 DataRefused, JobHeld, JobReleased, JobFinished, ProfileFinished, ProfileFailed,
+                 StepTimed, TransferSettled, PlanAdopted, RoundSkipped, RunRequested, RunStarted,
+                 EpochEvaluated, CheckpointCommitted, RunKept, RunSplit, RunStopped, RunLost,
+                 FlowAuthorised>;
 
 struct Event {
   std::uint64_t seq = 0;  // from 1, no gaps; 0 = not appended yet
@@ -191,6 +197,10 @@ struct Event {
   std::string actor{};  // user, agent or "controller"
   EventBody body{};
 };
+
+// The jobs that an event is about (of a plan: those of its assignments), and the run; 0 when none.
+std::vector<JobId> jobs_of(const EventBody& body);
+RunId run_of(const EventBody& body);
 
 // Progress between events, for people: never logged, newest wins.
 struct StepReport {

@@ -57,8 +57,10 @@ struct RunView {
   std::vector<std::int64_t> from_steps{};
   Time requested{};
   std::optional<Time> started{};
-  bool stopping = false;  // StopRun was asked for; kept by the controller, see mark_stopping
-  std::string stop_why{};
+  // The log says that it must end: its StopRun is asked for until RunStopped or RunLost closes it.
+  bool stopping = false;
+  std::string stop_why{};  // round split partner_finished paused cancelled
+  bool restart = false;    // split: the job goes on from its own_checkpoint
 };
 
 struct JobView {
@@ -74,6 +76,8 @@ struct JobView {
   bool profile_settled = false;                // finished, failed or not wanted
   RunId run{};                                 // active run, 0 = none
   std::int64_t steps_done = 0;                 // committed
+  std::int64_t profile_steps = 0;              // of these, made by its profile
+  bool merged = false;                         // the present path has learnt from a partner
   std::optional<Checkpoint> checkpoint{};      // newest on the present path
   std::optional<Checkpoint> own_checkpoint{};  // newest without any partner's influence
   std::vector<Evaluation> evaluations{};       // of the present path, by step
@@ -84,7 +88,11 @@ struct JobView {
   Time last_progress{};      // for ageing: submission, or the last moment it ran
   Seconds waited{}, busy{};  // busy: slot-seconds
   int faults = 0;            // its own crashes
-  int starts = 0;
+  int lost_in_a_row = 0;     // runs lost since it last made progress
+  Time lost_at{};            // the newest of them
+  int starts = 0;            // of training runs, not profiles
+  PlaceId last_place{};      // where its newest run was: a warm worker may wait there
+  std::vector<int> last_slots{};
   std::string waiting_for{};  // from the newest plan
   std::optional<JobFinished> result{};
 
@@ -116,6 +124,11 @@ struct Snapshot {
   void apply(const Event& event);
   // The same question for input from outside, asked before the event is appended.
   Result<> allows(const EventBody& body) const;
+
+  // What the wish wants to run at this moment, in the order of the plan: ended and held jobs left
+  // out, a temporal pair reduced to the source while that has not finished, a pair that was split
+  // or whose partner is gone reduced to normal mode.
+  std::vector<Assignment> due() const;
 
   int num_gpus() const;  // slots of all places
   int free_gpus() const;

@@ -1,0 +1,105 @@
+// Controller: the one loop (architecture.md 2). It hears what happened, writes it down, judges
+// running transfers, holds rounds, and starts and stops runs until reality is what the newest plan
+// wants. The daemon runs it over a live cluster, the simulator over a model of one.
+//
+// Guarantees: an event is durable before anybody outside sees its effect; a request to the world
+// leaves only after its intent is in the log; a run starts only on slots that are free. Crash-only:
+// a new controller over the same log closes the runs of the old one and goes on from the newest
+// checkpoints. run() belongs to one thread; submit, cancel, hold, release, snapshot and progress
+// may be called from any other.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "ymir/base/result.h"
+#include "ymir/control/beliefs.h"
+#include "ymir/control/profiling.h"
+#include "ymir/control/world.h"
+#include "ymir/core/snapshot.h"
+#include "ymir/schedule/policy.h"
+#include "ymir/schedule/stop_loss.h"
+#include "ymir/store/event_log.h"
+
+namespace ymir {
+
+struct ControllerOptions {
+  Seconds round{120};             // between rounds
+  bool round_on_events = true;    // also at once, when jobs came or ended and a slot is idle
+  std::string artifacts{};        // absolute folder; each job has its own below: artifacts/j17
+  std::int64_t effort = 400'000;  // of a round's solver, in states
+  Seconds round_guard{0};         // wall-clock limit of a round; 0 = none (simulation)
+  Seconds resend{30};             // a request that nobody answered is sent again
+  Seconds start_timeout{300};     // a run that has not started by then is lost
+  int max_faults = 3;             // crashes of a job's own making until it fails
+  bool publish = true;            // snapshots for other threads; off in simulations
+  StopLossOptions stop_loss{};
+  ProfilingOptions profiling{};
+  Result<> validate() const;
+};
+
+class Controller {
+ public:
+  // Replays `log`, then appends DaemonStarted, RunLost of each run that was under way and PlaceLost
+  // of each place. `world`, `log` and `policy` outlive the controller.
+  static Result<std::unique_ptr<Controller>> create(ControllerOptions options, World& world,
+                                                    EventLog& log, const Policy& policy,
+                                                    Beliefs beliefs);
+  ~Controller();
+  Controller(const Controller&) = delete;
+  Controller& operator=(const Controller&) = delete;
+
+  // Until `stop`, or until the world is finished. An error is fatal: the log could not be written,
+  // or the policy broke its contract.
+  Result<> run(std::stop_token stop = {});
+
+  // Commands wait until run() has made them durable; kUnavailable once it has ended, kConflict when
+  // the state does not allow them ("j3 has already ended"), kNotFound for an unknown job. All
+  // `specs` of one call are one transaction.
+  Result<std::vector<JobId>> submit(std::vector<JobSpec> specs, bool held = false);
+  Result<> cancel(JobId job, const std::string& actor = "user");
+  Result<> hold(JobId job, const std::string& actor = "user");
+  Result<> release(JobId job, const std::string& actor = "user");
+
+  // As of the newest durable event; never null.
+  std::shared_ptr<const Snapshot> snapshot() const;
+  std::vector<StepReport> progress() const { return world_.progress(); }
+
+  // For the thread of run(), and for others after it has ended.
+  const Snapshot& state() const { return state_; }
+  std::uint64_t num_refused() const { return num_refused_; }  // reports that were dropped
+
+ private:
+  struct Command;
+  Controller(ControllerOptions options, World& world, EventLog& log, const Policy& policy,
+             Beliefs beliefs);
+
+  // The stages of the loop.
+  Result<> close_the_past();
+  Result<> hear(const std::vector<Event>& reports);
+  Result<> obey();
+  void grant_profiles();
+  void judge_transfers();
+  Result<> hold_round();
+  void reconcile();
+  // note() changes the state and queues the event; flush() makes all that is queued durable in one
+  // transaction, publishes it, and only then lets the requests out.
+  void note(EventBody body, const std::string& actor = "controller");
+  Result<> flush();
+
+  ControllerOptions options_;
+  World& world_;
+  EventLog& log_;
+  const Policy& policy_;
+  Beliefs beliefs_;
+  Snapshot state_;
+};
+
+}  // namespace ymir
