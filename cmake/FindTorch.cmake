@@ -21,7 +21,7 @@ set_target_properties(Torch::c10 PROPERTIES IMPORTED_LOCATION "${_lib}/libc10.so
 add_library(Torch::cpu SHARED IMPORTED GLOBAL)
 set_target_properties(Torch::cpu PROPERTIES
   IMPORTED_LOCATION "${_lib}/libtorch_cpu.so"
-  INTERFACE_SYSTEM_INCLUDE_DIRECTORIES
+  INTERFACE_INCLUDE_DIRECTORIES
     "${YMIR_LIBTORCH}/torch/include;${YMIR_LIBTORCH}/torch/include/torch/csrc/api/include"
   INTERFACE_LINK_LIBRARIES Torch::c10
   INTERFACE_LINK_OPTIONS

@@ -1,0 +1,73 @@
+// CPU kernels of the encoder that are not matrix products: float32, row-major, no allocation, no
+// torch. Each works on rows on its own (no sum crosses a row), so results do not depend on how rows
+// are spread over threads or mixed in a batch. Built for AVX-512, AVX2 and plain x86-64; the CPU
+// picks at load time.
+#pragma once
+
+#include <cstdint>
+
+namespace ymir::kernels {
+
+// Which of the builds this CPU takes: avx512, avx2 or base. Part of the numerics key.
+const char* instruction_set();
+
+// Which random decisions: counter-based (tuner.md 8.2), so a mask is a function of these alone.
+struct DropoutKey {
+  std::uint64_t seed = 0;
+  std::uint32_t row = 0;  // of the data set
+  std::uint32_t epoch = 0;
+  std::uint32_t site = 0;  // purpose, layer, head
+};
+// An entry is dropped with probability threshold / 65536; what stays is multiplied by `scale`.
+struct Dropout {
+  std::uint32_t threshold = 0;
+  float scale = 1;
+  explicit operator bool() const { return threshold != 0; }
+};
+Dropout make_dropout(double probability);
+
+// keep[i] = 1 or 0 for positions 0..count. A shorter call gives a prefix of a longer one.
+void dropout_mask(const DropoutKey& key, Dropout dropout, std::int64_t count, std::uint8_t* keep);
+// out[i] = keep[i] ? scale * x[i] : 0. In place allowed.
+void apply_mask(const float* x, const std::uint8_t* keep, float scale, std::int64_t count,
+                float* out);
+
+struct Norm {
+  const float* gain = nullptr;
+  const float* bias = nullptr;
+  float epsilon = 0;
+  std::int64_t width = 0;
+};
+// y = norm(x); normalised values and 1/deviation are kept for the backward when asked for.
+void norm_row(const Norm& norm, const float* x, float* y, float* normalised, float* inverse);
+// sum = residual + dropout(z + bias), then norm_row. `keep` null: no dropout. z is overwritten.
+void residual_norm_row(const Norm& norm, const float* bias, const std::uint8_t* keep, float scale,
+                       const float* residual, float* z, float* y, float* normalised,
+                       float* inverse);
+// dsum = gradient at the norm's input.
+void norm_backward_row(const Norm& norm, const float* dy, const float* normalised, float inverse,
+                       float* dsum);
+
+// h = gelu(z + bias) (exact, erf); slope = its derivative, when not null. One row.
+void gelu_row(const float* z, const float* bias, std::int64_t width, float* h, float* slope);
+void multiply(float* x, const float* factor, std::int64_t count);  // x *= factor
+
+// In place: softmax(scale * x) of one row.
+void softmax_row(float* x, std::int64_t width, float scale);
+// Attention dropout keeps the decision in the sign bit of the probability: dropped -> negative.
+void sign_mask(float* p, const std::uint8_t* keep, std::int64_t count);
+// out = dropout(p) of signed probabilities.
+void drop_signed(const float* p, float scale, std::int64_t count, float* out);
+// g: gradient of dropout(p) -> scale * gradient of the scores. One row; p signed.
+void softmax_backward_row(const float* p, float drop_scale, float scale, std::int64_t width,
+                          float* g);
+
+struct AdamW {
+  float lr = 0, beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f, decay = 0;
+  float correction1 = 1, correction2 = 1;  // 1 - beta^t
+};
+// One decoupled-decay Adam update of `count` values (Loshchilov and Hutter, 2019, algorithm 2).
+void adamw(const AdamW& options, const float* g, std::int64_t count, float* p, float* m, float* v);
+double sum_of_squares(const float* x, std::int64_t count);
+
+}  // namespace ymir::kernels

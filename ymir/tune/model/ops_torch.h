@@ -1,0 +1,94 @@
+// Operations of an encoder layer on tensors, each with its hand-written backward. No autograd: the
+// saved values are named, gradients go where the caller says (one buffer per task), and frozen
+// weights cost nothing in the backward. Activations are f32, row-major, contiguous unless a stride
+// is spoken of; matrix products read bf16 copies of the frozen weights when the site has one.
+// Not thread-safe with itself on the same tensors; parallel inside through at::parallel_for.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ymir/tune/model/kernels.h"
+
+namespace ymir {
+
+// Rows of a micro-batch behind one another, no padding: row i is tokens offsets[i]..offsets[i+1].
+struct RowLayout {
+  std::vector<std::int64_t> offsets{0};
+  std::int64_t rows() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
+  std::int64_t tokens() const { return offsets.back(); }
+  std::int64_t length(std::int64_t row) const {
+    return offsets[static_cast<std::size_t>(row) + 1] - offsets[static_cast<std::size_t>(row)];
+  }
+};
+
+// A frozen linear map y = x W^T + b.
+struct Linear {
+  at::Tensor weight{};    // f32 [out, in]
+  at::Tensor weight16{};  // bf16 copy; undefined: products in f32
+  at::Tensor bias{};      // f32 [out]
+  Linear slice(std::int64_t first, std::int64_t count) const;  // of the outputs
+};
+
+// x [N, in] -> [N, out]; without the bias, which the next kernel adds.
+at::Tensor product(const at::Tensor& x, const Linear& linear);
+at::Tensor product_with_bias(const at::Tensor& x, const Linear& linear);
+// dy [N, out] -> dx [N, in]; added to `into` when that is defined.
+at::Tensor product_backward(const at::Tensor& dy, const Linear& linear, at::Tensor into = {});
+
+// c = alpha a b + beta c on 2-D tensors of any strides (c: unit stride in one dimension).
+void multiply_add(at::Tensor c, const at::Tensor& a, const at::Tensor& b, double alpha,
+                  double beta);
+
+// Where random decisions of one forward pass come from.
+struct RandomKeys {
+  std::uint64_t seed = 0;
+  std::uint32_t epoch = 0;
+  std::span<const std::uint32_t> rows{};  // one per row of the batch
+};
+// Purposes keep the counters of different uses apart: site = purpose << 24 | layer << 8 | head.
+enum class Purpose : std::uint32_t { kEmbedding, kAttention, kAttentionOut, kFfnOut, kHead, kLora };
+std::uint32_t random_site(Purpose purpose, int layer, int head = 0);
+
+// keep mask u8 [layout.tokens(), width], every row from its own counters. With `first_only`,
+// [rows, width]: the part that belongs to each row's first token.
+at::Tensor row_mask(const RowLayout& layout, std::int64_t width, bool first_only,
+                    const RandomKeys& keys, std::uint32_t site, kernels::Dropout dropout);
+
+struct NormWeights {
+  at::Tensor gain{}, bias{};
+  double epsilon = 1e-12;
+};
+struct NormTape {
+  at::Tensor normalised{}, inverse{}, keep{};
+  float scale = 1;
+};
+// norm(residual + dropout(z + bias)); z is overwritten. `tape` null: nothing is kept.
+at::Tensor residual_norm(const NormWeights& norm, const at::Tensor& bias, at::Tensor z,
+                         const at::Tensor& residual, const at::Tensor& keep, float scale,
+                         NormTape* tape);
+// Returns {gradient at z, gradient at the residual}; the same tensor when nothing was dropped.
+std::pair<at::Tensor, at::Tensor> residual_norm_backward(const NormWeights& norm,
+                                                         const NormTape& tape,
+                                                         const at::Tensor& dy);
+
+// Exact GELU of z + bias; `slope` (may be null) receives the derivative.
+at::Tensor gelu(const at::Tensor& z, const at::Tensor& bias, at::Tensor* slope);
+
+// Self-attention over ragged rows. q has one line a token, or one a row when `first_only`; k and v
+// have one a token; all may be column slices of a wider matrix.
+struct AttentionTape {
+  at::Tensor probabilities{};  // rows x heads blocks of [queries, keys]; dropped ones are negative
+  float scale = 1;             // of what dropout keeps
+};
+at::Tensor attention(const RowLayout& layout, int heads, bool first_only, const at::Tensor& q,
+                     const at::Tensor& k, const at::Tensor& v, kernels::Dropout dropout,
+                     const RandomKeys& keys, int layer, AttentionTape* tape);
+void attention_backward(const RowLayout& layout, int heads, bool first_only, const at::Tensor& q,
+                        const at::Tensor& k, const at::Tensor& v, const AttentionTape& tape,
+                        const at::Tensor& dcontext, at::Tensor dq, at::Tensor dk, at::Tensor dv);
+
+}  // namespace ymir
