@@ -1,7 +1,8 @@
 // Events, orders and specs as canonical JSON (sorted keys, shortest numbers) and back. The one
 // place that knows the wire and log form. Decoding is bounded and total: any bytes give a value or
 // an error that names the field. Unknown fields are ignored, missing ones take their default, an
-// unknown kind or a newer version is kNotFound. Pure, any thread.
+// unknown kind or a newer version is kNotFound. NaN and infinities travel as words. Pure, any
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -24,13 +25,14 @@ Result<EventBody> decode_body(std::string_view kind, int version, std::string_vi
 std::string encode(const JobSpec& spec);
 Result<JobSpec> decode_spec(std::string_view json);
 
-// One line each, without the newline: {"kind":"StartRun","v":1,...}. At most kMaxLine bytes: the
-// largest is a ProfileFinished with a task vector (4/3 x 4 bytes a number, base64).
+// One line each, without the newline: {"body":{..},"kind":"StartRun","v":1}. At most kMaxLine
+// bytes: the largest is a ProfileFinished with a task vector (4/3 x 4 bytes a number, base64).
 inline constexpr std::size_t kMaxLine = 1 << 20;
 std::string encode_line(const Action& action);
 Result<Action> decode_action(std::string_view line);
 using Report = std::variant<EventBody, StepReport>;
 std::string encode_line(const Report& report);
+// Takes only what a worker or an agent may report: a line with a plan in it is kNotFound.
 Result<Report> decode_report(std::string_view line);
 
 // A whole event, as `ymir events --json` and events.jsonl show it:

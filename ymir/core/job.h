@@ -121,10 +121,14 @@ bool larger_is_better(const std::string& metric);
 // `value` meets the target: >= or <= by the metric's direction; NaN never does.
 bool reaches(const TargetSpec& target, double value);
 
-std::string to_string(JobId id);  // j17
-std::string to_string(RunId id);  // r3.9: era 3, counter 9
+std::string to_string(JobId id);    // j17
+std::string to_string(RunId id);    // r3.9: era 3, counter 9
+std::string to_string(PlaceId id);  // p2
 std::string to_string(Mode mode);
 std::string to_string(TaskKind kind);
+// Exactly the form that to_string prints; nothing else is an id.
 std::optional<JobId> parse_job_id(const std::string& text);
+std::optional<RunId> parse_run_id(const std::string& text);
+std::optional<PlaceId> parse_place_id(const std::string& text);
 
 }  // namespace ymir

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ymir/base/result.h"
 #include "ymir/core/event.h"
 
 namespace ymir {
@@ -60,7 +61,7 @@ struct RunView {
   // The log says that it must end: its StopRun is asked for until RunStopped or RunLost closes it.
   bool stopping = false;
   std::string stop_why{};  // round split partner_finished paused cancelled
-  bool restart = false;    // split: the job goes on from its own_checkpoint
+  JobId goes_back{};       // of a split: continues from its own_checkpoint
 };
 
 struct JobView {
@@ -86,6 +87,7 @@ struct JobView {
   std::vector<Transfer> transfers{};
   std::set<JobId> barred{};  // split from these: never paired again
   Time last_progress{};      // for ageing: submission, or the last moment it ran
+  Time waiting_since{};      // submission, or the end of its newest run
   Seconds waited{}, busy{};  // busy: slot-seconds
   int faults = 0;            // its own crashes
   int lost_in_a_row = 0;     // runs lost since it last made progress
@@ -99,7 +101,12 @@ struct JobView {
   bool ended() const { return state >= JobState::kSucceeded; }
   bool active() const { return !ended() && !held && state >= JobState::kQueued; }
   // Progress beyond its profile: decides whether it may still start from a source.
-  bool has_progress() const;
+  bool has_progress() const { return steps_done > profile_steps; }
+  // The merge that the present path comes from and that was not taken back; null when none.
+  const Transfer* merge() const;
+  // What others may learn from: the exported adapter of a success, else the best one so far.
+  std::string adapter() const;
+  std::string adapter_hash() const;
 };
 
 struct PlaceView {
@@ -136,5 +143,6 @@ struct Snapshot {
 };
 
 std::string to_string(JobState state);
+int rank_of(const JobView& job);  // of its state, service.md 2.1: 0 submitted .. 6 ended
 
 }  // namespace ymir

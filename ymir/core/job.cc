@@ -1,0 +1,104 @@
+#include "ymir/core/job.h"
+
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "ymir/base/text.h"
+
+namespace ymir {
+namespace {
+
+// The metrics whose smaller values are better; all others (accuracy, f1, f1_macro, mcc, pearson,
+// spearman, bleu, rouge_l, ...) grow with quality.
+constexpr std::array<std::string_view, 5> kSmallerIsBetter{"loss", "perplexity", "mse", "mae",
+                                                           "rmse"};
+
+}  // namespace
+
+bool larger_is_better(const std::string& metric) {
+  for (const std::string_view name : kSmallerIsBetter)
+    if (metric == name) return false;
+  return true;
+}
+
+bool reaches(const TargetSpec& target, double value) {
+  if (target.metric.empty() || std::isnan(value)) return false;
+  return larger_is_better(target.metric) ? value >= target.value : value <= target.value;
+}
+
+std::string to_string(JobId id) { return "j" + std::to_string(id.value); }
+
+std::string to_string(RunId id) {
+  const std::uint64_t counter = id.value & ((std::uint64_t{1} << 48) - 1);
+  return "r" + std::to_string(id.value >> 48) + "." + std::to_string(counter);
+}
+
+std::string to_string(PlaceId id) { return "p" + std::to_string(id.value); }
+
+std::string to_string(Mode mode) {
+  switch (mode) {
+    case Mode::kNormal:
+      return "normal";
+    case Mode::kTemporal:
+      return "temporal";
+    case Mode::kSpatial:
+      return "spatial";
+  }
+  return "unknown";
+}
+
+std::string to_string(TaskKind kind) {
+  switch (kind) {
+    case TaskKind::kClassify:
+      return "classify";
+    case TaskKind::kMultiLabel:
+      return "multi_label";
+    case TaskKind::kRegress:
+      return "regress";
+    case TaskKind::kLanguageModel:
+      return "lm";
+  }
+  return "unknown";
+}
+
+namespace {
+
+// Digits only, no sign, no leading zero but "0" itself, at most `most`.
+std::optional<std::uint64_t> parse_count(std::string_view digits, std::uint64_t most) {
+  if (digits.empty() || digits.size() > 19 || (digits.size() > 1 && digits[0] == '0')) return {};
+  std::uint64_t value = 0;
+  for (const char c : digits) {
+    if (c < '0' || c > '9') return {};
+    value = value * 10 + static_cast<std::uint64_t>(c - '0');
+  }
+  return value <= most ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<JobId> parse_job_id(const std::string& text) {
+  if (text.empty() || text[0] != 'j') return {};
+  const auto value = parse_count(std::string_view(text).substr(1), std::uint64_t{1} << 53);
+  if (!value) return {};
+  return JobId{*value};
+}
+
+std::optional<RunId> parse_run_id(const std::string& text) {
+  const std::size_t dot = text.find('.');
+  if (text.empty() || text[0] != 'r' || dot == std::string::npos) return {};
+  const std::string_view all = text;
+  const auto era = parse_count(all.substr(1, dot - 1), (1u << 16) - 1);
+  const auto counter = parse_count(all.substr(dot + 1), (std::uint64_t{1} << 48) - 1);
+  if (!era || !counter) return {};
+  return RunId{*era << 48 | *counter};
+}
+
+std::optional<PlaceId> parse_place_id(const std::string& text) {
+  if (text.empty() || text[0] != 'p') return {};
+  const auto value = parse_count(std::string_view(text).substr(1), std::uint64_t{1} << 53);
+  if (!value) return {};
+  return PlaceId{*value};
+}
+
+}  // namespace ymir
