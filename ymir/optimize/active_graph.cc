@@ -1,0 +1,275 @@
+#include "ymir/optimize/active_graph.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace ymir {
+namespace {
+
+constexpr std::size_t kPollEvery = 4096;  // pairs looked at between two looks at the stop token
+
+bool time_to_poll(std::size_t k) { return k % kPollEvery == kPollEvery - 1; }
+
+}  // namespace
+
+void ActiveGraph::reset(const RoundProblem& problem, const Prices& prices, Stopped stopped) {
+  problem_ = &problem;
+  prices_ = &prices;
+  stopped_ = std::move(stopped);
+  matching_.reset(problem.num_jobs());
+  active_.clear();
+  is_active_.assign(problem.pairs().size(), 0);
+  option_begin_.assign(1, 0);
+  options_.clear();
+  worth_alone_.assign(problem.num_jobs(), 0);
+  best_alone_.assign(problem.num_jobs(), -1);
+  used_.assign(prices.rows().size(), 0);
+  near_margin_ = -1;
+  bound_ = value_ = violation_ = 0;
+}
+
+void ActiveGraph::activate(std::int32_t pair) {
+  if (is_active_[pair]) return;
+  is_active_[pair] = 1;
+  const PairEdge& edge = problem_->pairs()[pair];
+  matching_.add_edge(edge.first, edge.second);
+  active_.push_back(pair);
+  const std::span<const Candidate> together = problem_->together(edge);
+  options_.insert(options_.end(), together.begin(), together.end());
+  option_begin_.push_back(static_cast<std::uint32_t>(options_.size()));
+}
+
+std::int64_t ActiveGraph::best_worth(const PairEdge& pair) const {
+  std::int64_t best = std::numeric_limits<std::int64_t>::min();
+  for (const Candidate& c : problem_->together(pair)) {
+    best = std::max(best, prices_->worth(pair, c));
+  }
+  return best;
+}
+
+bool ActiveGraph::evaluate() {
+  bound_ = prices_->of_all_capacity();
+  for (JobIndex j = 0; j < problem_->num_jobs(); ++j) {
+    worth_alone_[j] = 0;
+    best_alone_[j] = -1;
+    std::int32_t k = static_cast<std::int32_t>(problem_->alone_begin(j));
+    for (const Candidate& c : problem_->alone(j)) {
+      if (const std::int64_t worth = prices_->worth(j, c); worth > worth_alone_[j]) {
+        worth_alone_[j] = worth;
+        best_alone_[j] = k;
+      }
+      ++k;
+    }
+    bound_ += worth_alone_[j];
+  }
+  best_option_.resize(active_.size());
+  for (std::size_t e = 0; e < active_.size(); ++e) {
+    const PairEdge& pair = problem_->pairs()[active_[e]];
+    std::int64_t best = std::numeric_limits<std::int64_t>::min();
+    for (std::uint32_t k = option_begin_[e]; k < option_begin_[e + 1]; ++k) {
+      if (const std::int64_t worth = prices_->worth(pair, options_[k]); worth > best) {
+        best = worth;
+        best_option_[e] = static_cast<std::int32_t>(k - option_begin_[e]);
+      }
+    }
+    matching_.set_weight(static_cast<int>(e),
+                         best - worth_alone_[pair.first] - worth_alone_[pair.second]);
+  }
+  if (!matching_.run(stopped_)) return false;
+  value_ = 0;
+  std::fill(used_.begin(), used_.end(), 0);
+  for (JobIndex j = 0; j < problem_->num_jobs(); ++j) {
+    const int e = matching_.partner_edge(j);
+    if (e < 0 && best_alone_[j] >= 0) {
+      const Candidate& c = problem_->alone_candidates()[best_alone_[j]];
+      value_ += prices_->scaled(c);
+      prices_->charge(j, kNoJob, c, 1, used_);
+    } else if (e >= 0 && matching_.edge_u(e) == j) {
+      const Candidate& c = options_[option_begin_[e] + best_option_[e]];
+      value_ += prices_->scaled(c);
+      prices_->charge(j, matching_.edge_v(e), c, 1, used_);
+      bound_ += matching_.weight(e);
+    }
+  }
+  return true;
+}
+
+std::vector<Pick> ActiveGraph::choice() const {
+  std::vector<Pick> picks;
+  for (JobIndex j = 0; j < problem_->num_jobs(); ++j) {
+    const int e = matching_.partner_edge(j);
+    if (e < 0 && best_alone_[j] >= 0) {
+      picks.push_back({-1, j, static_cast<std::uint32_t>(best_alone_[j])});
+    } else if (e >= 0 && matching_.edge_u(e) == j) {
+      const std::int32_t pair = active_[e];
+      picks.push_back({pair, j, problem_->pairs()[pair].begin + best_option_[e]});
+    }
+  }
+  return picks;
+}
+
+void ActiveGraph::matched_pairs(std::vector<std::int32_t>& out) const {
+  for (JobIndex j = 0; j < problem_->num_jobs(); ++j) {
+    const int e = matching_.partner_edge(j);
+    if (e >= 0 && matching_.edge_u(e) == j) out.push_back(active_[e]);
+  }
+}
+
+void ActiveGraph::pairs_inside_sets(std::vector<std::int32_t>& out) const {
+  for (int e = 0; e < matching_.num_edges(); ++e) {
+    if (matching_.same_set(matching_.edge_u(e), matching_.edge_v(e))) out.push_back(active_[e]);
+  }
+}
+
+std::int64_t ActiveGraph::pair_price(const PairEdge& pair) const {
+  return job_price(pair.first) + job_price(pair.second) +
+         matching_.set_price(pair.first, pair.second);
+}
+
+// ----------------------------------------------------------------- the best few pairs of each job
+
+void ActiveGraph::start_offers(int per_job) {
+  per_job_ = per_job;
+  offers_.resize(static_cast<std::size_t>(problem_->num_jobs()) * per_job);
+  num_offers_.assign(problem_->num_jobs(), 0);
+}
+
+// Keeps the largest gains; the smallest of the kept stands first.
+void ActiveGraph::offer(JobIndex job, std::int64_t gain, std::int32_t pair) {
+  Offer* kept = &offers_[static_cast<std::size_t>(job) * per_job_];
+  int& count = num_offers_[job];
+  if (count == per_job_) {
+    if (gain <= kept[0].gain) return;
+    kept[0] = {gain, pair};
+  } else {
+    kept[count++] = {gain, pair};
+    if (count < per_job_) return;
+  }
+  Offer* smallest = std::min_element(
+      kept, kept + per_job_, [](const Offer& a, const Offer& b) { return a.gain < b.gain; });
+  std::swap(kept[0], *smallest);
+}
+
+int ActiveGraph::take_offers() {
+  const std::size_t before = active_.size();
+  for (JobIndex j = 0; j < problem_->num_jobs(); ++j) {
+    for (int k = 0; k < num_offers_[j]; ++k) {
+      activate(offers_[static_cast<std::size_t>(j) * per_job_ + k].pair);
+    }
+  }
+  return static_cast<int>(active_.size() - before);
+}
+
+void ActiveGraph::seed(int per_job) {
+  for (JobIndex j = 0; j < problem_->num_jobs(); ++j) {
+    worth_alone_[j] = 0;
+    for (const Candidate& c : problem_->alone(j)) {
+      worth_alone_[j] = std::max(worth_alone_[j], prices_->worth(j, c));
+    }
+  }
+  start_offers(per_job);
+  const std::span<const PairEdge> pairs = problem_->pairs();
+  for (std::size_t k = 0; k < pairs.size(); ++k) {
+    const PairEdge& pair = pairs[k];
+    const std::int64_t gain =
+        best_worth(pair) - worth_alone_[pair.first] - worth_alone_[pair.second];
+    if (gain > 0) {
+      offer(pair.first, gain, static_cast<std::int32_t>(k));
+      offer(pair.second, gain, static_cast<std::int32_t>(k));
+    }
+    if (time_to_poll(k) && stopped_()) return;
+  }
+  take_offers();
+}
+
+// ------------------------------------------------------------------------------------- pricing
+
+// Lists every pair some candidate of which could be undercut by at most `margin` at any prices
+// within 1/spread of the present ones (0: at these alone): its worth at the low prices against the
+// jobs' at the high ones.
+bool ActiveGraph::list_near(std::int64_t margin, int spread) {
+  near_low_.assign(prices_->by_row().begin(), prices_->by_row().end());
+  near_high_ = near_low_;
+  if (spread > 0) {
+    for (std::int64_t& price : near_low_) price = (price - price / spread) & ~std::int64_t{1};
+    for (std::int64_t& price : near_high_) price = (price + price / spread + 3) & ~std::int64_t{1};
+  }
+  low_ = *prices_;
+  low_.set(near_low_);
+  high_ = *prices_;
+  high_.set(near_high_);
+  worth_high_.assign(problem_->num_jobs(), 0);
+  for (JobIndex j = 0; j < problem_->num_jobs(); ++j) {
+    for (const Candidate& c : problem_->alone(j)) {
+      worth_high_[j] = std::max(worth_high_[j], high_.worth(j, c));
+    }
+  }
+  near_.clear();
+  const std::span<const PairEdge> pairs = problem_->pairs();
+  for (std::size_t k = 0; k < pairs.size(); ++k) {
+    const PairEdge& pair = pairs[k];
+    const std::int64_t least = worth_high_[pair.first] + worth_high_[pair.second] - margin;
+    for (const Candidate& c : problem_->together(pair)) {
+      if (low_.worth(pair, c) >= least) {
+        near_.push_back(static_cast<std::int32_t>(k));
+        break;
+      }
+    }
+    if (time_to_poll(k) && stopped_()) return false;
+  }
+  near_margin_ = margin;
+  return true;
+}
+
+bool ActiveGraph::near_covers(std::int64_t slack) const {
+  if (near_margin_ < slack) return false;
+  for (std::size_t r = 0; r < near_low_.size(); ++r) {
+    const std::int64_t price = prices_->by_row()[r];
+    if (price < near_low_[r] || price > near_high_[r]) return false;
+  }
+  return true;
+}
+
+int ActiveGraph::price_out(int per_job) {
+  if (!near_covers(0) && !list_near(bound_ / 50'000 + 4, 14)) return -1;
+  start_offers(per_job);
+  raised_.assign(problem_->num_jobs(), 0);
+  violation_ = 0;
+  for (std::size_t k = 0; k < near_.size(); ++k) {
+    if (time_to_poll(k) && stopped_()) return -1;
+    const std::int32_t p = near_[k];
+    const PairEdge& pair = problem_->pairs()[p];
+    const std::int64_t worth = best_worth(pair);
+    if (worth <= job_price(pair.first) + job_price(pair.second) || is_active_[p]) continue;
+    const std::int64_t undercut = worth - pair_price(pair);
+    if (undercut <= 0) continue;
+    offer(pair.first, undercut, p);
+    offer(pair.second, undercut, p);
+    std::int64_t& first = raised_[pair.first];
+    std::int64_t& second = raised_[pair.second];
+    if (const std::int64_t left = undercut - first - second; left > 0) {
+      (first >= second ? first : second) += left;
+      violation_ += left;
+    }
+  }
+  return take_offers();
+}
+
+std::vector<std::int64_t> ActiveGraph::feasible_job_prices() const {
+  std::vector<std::int64_t> price(problem_->num_jobs());
+  for (JobIndex j = 0; j < problem_->num_jobs(); ++j) price[j] = job_price(j) + raised_[j];
+  return price;
+}
+
+bool ActiveGraph::pairs_within(std::int64_t slack, std::vector<std::int32_t>& out) {
+  if (!near_covers(slack) && !list_near(slack, 0)) return false;
+  out.clear();
+  for (const std::int32_t p : near_) {
+    const PairEdge& pair = problem_->pairs()[p];
+    if (best_worth(pair) >= job_price(pair.first) + job_price(pair.second) - slack)
+      out.push_back(p);
+  }
+  return true;
+}
+
+}  // namespace ymir

@@ -1,0 +1,183 @@
+#include "ymir/optimize/price_search.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "ymir/optimize/master.h"
+
+namespace ymir {
+namespace {
+
+__extension__ typedef __int128 Wide;  // products of a value and a number of GPUs
+
+constexpr int kMaxNarrowings = 60, kMaxCuts = 120;
+constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
+
+std::int64_t even(std::int64_t price) { return price & ~std::int64_t{1}; }
+
+}  // namespace
+
+// Bisects the common price per GPU at which the jobs alone use what there is.
+std::int64_t PriceSearch::start(const RoundProblem& problem) {
+  std::vector<std::int64_t> price(prices_.num_rows(), 0);
+  std::int64_t capacity = 0, low = 0, high = 0;
+  for (int r = 0; r < prices_.num_rows(); ++r) {
+    if (prices_.rows()[r].min_gpus == 1) capacity += prices_.rows()[r].capacity;
+  }
+  for (const Candidate& c : problem.alone_candidates()) {
+    high = std::max(high, prices_.scaled(c) / problem.sizes()[c.size].gpus + 2);
+  }
+  high = even(high + 1);
+  for (int k = 0; k < 16 && high - low > 2; ++k) {
+    const std::int64_t middle = even(low + (high - low) / 2);
+    std::int64_t used = 0;
+    for (JobIndex j = 0; j < problem.num_jobs(); ++j) {
+      std::int64_t best = 0, gpus = 0;
+      for (const Candidate& c : problem.alone(j)) {
+        const std::int64_t size = problem.sizes()[c.size].gpus;
+        if (const std::int64_t worth = prices_.scaled(c) - middle * size; worth > best) {
+          best = worth;
+          gpus = size;
+        }
+      }
+      used += gpus;
+    }
+    (used > capacity ? low : high) = middle;
+  }
+  for (int r = 0; r < prices_.num_rows(); ++r) {
+    if (prices_.rows()[r].min_gpus == 1) price[r] = std::min(high, prices_.highest(r));
+  }
+  prices_.set(price);
+  return std::max<std::int64_t>(2, high / 16);
+}
+
+bool PriceSearch::run(std::int64_t step, std::int64_t precision) {
+  best_bound_ = kUnknown;
+  const bool finished =
+      prices_.num_rows() == 1 ? one_row(step, precision) : several_rows(precision);
+  if (!finished) return false;
+  if (std::ranges::equal(best_price_, prices_.by_row())) return true;
+  prices_.set(best_price_);
+  return evaluate();
+}
+
+bool PriceSearch::evaluate() {
+  --matchings_left_;
+  if (!graph_.evaluate()) return false;
+  if (graph_.bound() < best_bound_) {
+    best_bound_ = graph_.bound();
+    best_price_.assign(prices_.by_row().begin(), prices_.by_row().end());
+  }
+  return true;
+}
+
+// The choice fits and wastes nothing that has a price: it is optimal for the active pairs.
+bool PriceSearch::closed() const {
+  for (int r = 0; r < prices_.num_rows(); ++r) {
+    const std::int64_t left = prices_.rows()[r].capacity - graph_.used()[r];
+    if (left < 0 || (left > 0 && prices_.by_row()[r] > 0)) return false;
+  }
+  return true;
+}
+
+std::vector<std::int32_t> PriceSearch::end_pairs() const {
+  std::vector<std::int32_t> pairs = over_.pairs;
+  pairs.insert(pairs.end(), under_.pairs.begin(), under_.pairs.end());
+  for (const auto& recent : recent_) pairs.insert(pairs.end(), recent.begin(), recent.end());
+  std::sort(pairs.begin(), pairs.end());
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  return pairs;
+}
+
+// ------------------------------------------------------------------------------------- one row
+
+bool PriceSearch::evaluate_at(std::int64_t price) {
+  const std::int64_t clamped[] = {std::clamp<std::int64_t>(even(price), 0, prices_.highest(0))};
+  prices_.set(clamped);
+  if (!evaluate()) return false;
+  End& end = graph_.used()[0] > prices_.rows()[0].capacity ? over_ : under_;
+  end.known = true;
+  end.price = clamped[0];
+  end.value = graph_.value();
+  end.used = graph_.used()[0];
+  end.pairs.clear();
+  graph_.matched_pairs(end.pairs);
+  return true;
+}
+
+bool PriceSearch::one_row(std::int64_t step, std::int64_t precision) {
+  over_.known = under_.known = false;
+  if (!evaluate_at(prices_.by_row()[0])) return false;
+  if (closed()) return true;
+  if (!bracket(step)) return false;
+  if (closed() || !over_.known || !under_.known) return true;
+  return narrow(precision);
+}
+
+bool PriceSearch::bracket(std::int64_t step) {
+  const std::int64_t highest = prices_.highest(0);
+  for (; !(over_.known && under_.known) && !spent(); step = std::min(highest, 3 * step)) {
+    if (!evaluate_at(over_.known ? over_.price + step : under_.price - step)) return false;
+    if (closed()) return true;
+  }
+  return true;
+}
+
+bool PriceSearch::narrow(std::int64_t precision) {
+  for (int k = 0; k < kMaxNarrowings && !spent(); ++k) {
+    // Where the two lines value + price * (capacity - used) cross.
+    const std::int64_t rise = over_.value - under_.value, run = over_.used - under_.used;
+    const std::int64_t crossing = rise / run;
+    const auto below = static_cast<std::int64_t>(static_cast<Wide>(rise) *
+                                                 (prices_.rows()[0].capacity - over_.used) / run);
+    if (best_bound_ - (over_.value + below) <= best_bound_ / precision) return true;
+    std::int64_t price = even(crossing);
+    if (price <= over_.price) price = over_.price + 2;
+    // One end can stick for long: halve now and then.
+    if (k % 4 == 3) price = even(over_.price + (under_.price - over_.price) / 2);
+    if (price <= over_.price || price >= under_.price) return true;
+    if (!evaluate_at(price)) return false;
+    if (closed()) return true;
+  }
+  return true;
+}
+
+// --------------------------------------------------------------------------------- several rows
+
+bool PriceSearch::several_rows(std::int64_t precision) {
+  std::vector<std::int64_t> highest(prices_.num_rows());
+  for (int r = 0; r < prices_.num_rows(); ++r) highest[r] = prices_.highest(r);
+  Master master(highest);
+  // Choices stay possible when pairs are added: the cuts of earlier runs still hold.
+  for (const Cut& cut : cuts_) master.add_cut(cut.value, cut.left);
+  recent_.clear();
+  std::vector<std::int64_t> next(prices_.by_row().begin(), prices_.by_row().end());
+  for (int k = 0; k < kMaxCuts; ++k) {
+    prices_.set(next);
+    if (!evaluate()) return false;
+    if (recent_.size() == 6) recent_.erase(recent_.begin());
+    recent_.emplace_back();
+    graph_.matched_pairs(recent_.back());
+    if (closed() || spent()) return true;
+    Cut cut{graph_.value(), std::vector<std::int64_t>(prices_.num_rows())};
+    for (int r = 0; r < prices_.num_rows(); ++r) {
+      cut.left[r] = prices_.rows()[r].capacity - graph_.used()[r];
+    }
+    master.add_cut(cut.value, cut.left);
+    cuts_.push_back(std::move(cut));
+    std::int64_t least = 0;
+    const std::vector<std::int64_t> proposal = master.solve(least);
+    if (best_bound_ - least <= best_bound_ / precision) return true;
+    const std::vector<std::int64_t> last = next;
+    for (int r = 0; r < prices_.num_rows(); ++r) {
+      const std::int64_t p = std::min(proposal[r], highest[r]);
+      // Part of the way from the best point, after the first steps: damps the swinging.
+      const std::int64_t damped = best_price_[r] + (p - best_price_[r]) / 10 * 7;
+      next[r] = even(k < 3 || p - best_price_[r] == 0 ? p : damped);
+    }
+    if (next == last) return true;
+  }
+  return true;
+}
+
+}  // namespace ymir
