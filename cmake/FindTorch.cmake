@@ -16,13 +16,20 @@ if(NOT EXISTS "${YMIR_LIBTORCH}/torch/lib/libtorch_cpu.so")
 endif()
 set(_lib "${YMIR_LIBTORCH}/torch/lib")
 file(GLOB _nvidia_lib "${YMIR_LIBTORCH}/nvidia/*/lib")
+# The wheel's include folder also holds other libraries' headers (fmt among them), which would hide
+# the system's: only torch's own are shown.
+set(_include "${CMAKE_BINARY_DIR}/torch_include")
+file(MAKE_DIRECTORY "${_include}")
+foreach(_folder ATen c10 caffe2 torch)
+  file(CREATE_LINK "${YMIR_LIBTORCH}/torch/include/${_folder}" "${_include}/${_folder}" SYMBOLIC)
+endforeach()
 add_library(Torch::c10 SHARED IMPORTED GLOBAL)
 set_target_properties(Torch::c10 PROPERTIES IMPORTED_LOCATION "${_lib}/libc10.so")
 add_library(Torch::cpu SHARED IMPORTED GLOBAL)
 set_target_properties(Torch::cpu PROPERTIES
   IMPORTED_LOCATION "${_lib}/libtorch_cpu.so"
   INTERFACE_INCLUDE_DIRECTORIES
-    "${YMIR_LIBTORCH}/torch/include;${YMIR_LIBTORCH}/torch/include/torch/csrc/api/include"
+    "${_include};${_include}/torch/csrc/api/include"
   INTERFACE_LINK_LIBRARIES Torch::c10
   INTERFACE_LINK_OPTIONS
     "-Wl,-rpath,${_lib};-Wl,-rpath,${_nvidia_lib};-Wl,-rpath-link,${_lib};-Wl,-rpath-link,${_nvidia_lib}")

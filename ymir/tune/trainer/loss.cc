@@ -1,0 +1,44 @@
+#include "ymir/tune/trainer/loss.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace ymir {
+namespace {
+
+double cross_entropy_row(std::span<const float> logits, std::size_t label, double divisor,
+                         std::span<float> gradient) {
+  const double top = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(logit - top);
+  if (!gradient.empty())
+    for (std::size_t c = 0; c < logits.size(); ++c)
+      gradient[c] = static_cast<float>(
+          (std::exp(logits[c] - top) / sum - (c == label ? 1.0 : 0.0)) / divisor);
+  return std::log(sum) + top - logits[label];
+}
+
+}  // namespace
+
+double loss_of(const Targets& targets, std::span<const float> logits, double divisor,
+               std::span<float> gradient) {
+  const auto width = static_cast<std::size_t>(targets.outputs);
+  const std::size_t rows = logits.size() / width;
+  double sum = 0;
+  for (std::size_t row = 0; row < rows; ++row) {
+    const auto line = logits.subspan(row * width, width);
+    const auto slope = gradient.empty() ? gradient : gradient.subspan(row * width, width);
+    if (targets.kind == TaskKind::kClassify) {
+      sum +=
+          cross_entropy_row(line, static_cast<std::size_t>(targets.classes[row]), divisor, slope);
+      continue;
+    }
+    const double error = static_cast<double>(line[0]) - targets.values[row];
+    sum += error * error;
+    if (!slope.empty()) slope[0] = static_cast<float>(2 * error / divisor);
+  }
+  return sum;
+}
+
+}  // namespace ymir

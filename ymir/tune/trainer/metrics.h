@@ -1,0 +1,34 @@
+// Metrics of a whole evaluation set, computed once from every row's outputs: no averages of
+// averages, no padding rows. An undefined metric (correlation with a constant) is absent from the
+// result: never best, never a target reached. Equal to scikit-learn and SciPy on the stored cases
+// of the test. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ymir/core/job.h"
+
+namespace ymir {
+
+struct Outcomes {
+  TaskKind kind = TaskKind::kClassify;
+  int outputs = 0;                      // columns of scores: classes, or 1
+  std::vector<float> scores{};          // rows x outputs: logits, or the predicted value
+  std::vector<std::int32_t> classes{};  // classify: the true class of each row
+  std::vector<float> values{};          // regress: the true value of each row
+  double loss_sum = 0;
+
+  std::int64_t rows() const {
+    return static_cast<std::int64_t>(kind == TaskKind::kClassify ? classes.size() : values.size());
+  }
+  std::int32_t predicted(std::int64_t row) const;  // the first of the highest scores
+};
+
+// Classification: accuracy, f1 (of class 1 when there are two, else the macro mean), f1_macro,
+// f1_micro, mcc. Regression: mse, pearson, spearman. Both: loss (mean).
+std::map<std::string, double> compute_metrics(const Outcomes& outcomes);
+
+}  // namespace ymir
