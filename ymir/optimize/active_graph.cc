@@ -34,14 +34,14 @@ void ActiveGraph::activate(std::int32_t pair) {
   const PairEdge& edge = problem_->pairs()[pair];
   matching_.add_edge(edge.first, edge.second);
   active_.push_back(pair);
-  const std::span<const Candidate> together = problem_->together(edge);
+  const std::span<const KeptOption> together = problem_->together(edge);
   options_.insert(options_.end(), together.begin(), together.end());
   option_begin_.push_back(static_cast<std::uint32_t>(options_.size()));
 }
 
 std::int64_t ActiveGraph::best_worth(const PairEdge& pair) const {
   std::int64_t best = std::numeric_limits<std::int64_t>::min();
-  for (const Candidate& c : problem_->together(pair)) {
+  for (const KeptOption& c : problem_->together(pair)) {
     best = std::max(best, prices_->worth(pair, c));
   }
   return best;
@@ -53,7 +53,7 @@ bool ActiveGraph::evaluate() {
     worth_alone_[j] = 0;
     best_alone_[j] = -1;
     std::int32_t k = static_cast<std::int32_t>(problem_->alone_begin(j));
-    for (const Candidate& c : problem_->alone(j)) {
+    for (const KeptOption& c : problem_->alone(j)) {
       if (const std::int64_t worth = prices_->worth(j, c); worth > worth_alone_[j]) {
         worth_alone_[j] = worth;
         best_alone_[j] = k;
@@ -81,11 +81,11 @@ bool ActiveGraph::evaluate() {
   for (JobIndex j = 0; j < problem_->num_jobs(); ++j) {
     const int e = matching_.partner_edge(j);
     if (e < 0 && best_alone_[j] >= 0) {
-      const Candidate& c = problem_->alone_candidates()[best_alone_[j]];
+      const KeptOption& c = problem_->alone_candidates()[best_alone_[j]];
       value_ += prices_->scaled(c);
       prices_->charge(j, kNoJob, c, 1, used_);
     } else if (e >= 0 && matching_.edge_u(e) == j) {
-      const Candidate& c = options_[option_begin_[e] + best_option_[e]];
+      const KeptOption& c = options_[option_begin_[e] + best_option_[e]];
       value_ += prices_->scaled(c);
       prices_->charge(j, matching_.edge_v(e), c, 1, used_);
       bound_ += matching_.weight(e);
@@ -163,7 +163,7 @@ int ActiveGraph::take_offers() {
 void ActiveGraph::seed(int per_job) {
   for (JobIndex j = 0; j < problem_->num_jobs(); ++j) {
     worth_alone_[j] = 0;
-    for (const Candidate& c : problem_->alone(j)) {
+    for (const KeptOption& c : problem_->alone(j)) {
       worth_alone_[j] = std::max(worth_alone_[j], prices_->worth(j, c));
     }
   }
@@ -200,7 +200,7 @@ bool ActiveGraph::list_near(std::int64_t margin, int spread) {
   high_.set(near_high_);
   worth_high_.assign(problem_->num_jobs(), 0);
   for (JobIndex j = 0; j < problem_->num_jobs(); ++j) {
-    for (const Candidate& c : problem_->alone(j)) {
+    for (const KeptOption& c : problem_->alone(j)) {
       worth_high_[j] = std::max(worth_high_[j], high_.worth(j, c));
     }
   }
@@ -209,7 +209,7 @@ bool ActiveGraph::list_near(std::int64_t margin, int spread) {
   for (std::size_t k = 0; k < pairs.size(); ++k) {
     const PairEdge& pair = pairs[k];
     const std::int64_t least = worth_high_[pair.first] + worth_high_[pair.second] - margin;
-    for (const Candidate& c : problem_->together(pair)) {
+    for (const KeptOption& c : problem_->together(pair)) {
       if (low_.worth(pair, c) >= least) {
         near_.push_back(static_cast<std::int32_t>(k));
         break;

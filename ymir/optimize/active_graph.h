@@ -73,7 +73,7 @@ class ActiveGraph {
   std::vector<std::int32_t> active_;     // edge of the matching -> pair
   std::vector<std::uint8_t> is_active_;  // by pair
   std::vector<std::uint32_t> option_begin_;
-  std::vector<Candidate> options_;  // of the active pairs, side by side
+  std::vector<KeptOption> options_;  // of the active pairs, side by side
   std::vector<std::int64_t> worth_alone_;
   std::vector<std::int32_t> best_alone_, best_option_;  // candidate index, -1: idle; by edge
   std::int64_t bound_ = 0, value_ = 0, violation_ = 0;

@@ -47,10 +47,10 @@ Result<> check_plan(const RoundProblem& problem, const Solution& solution) {
       if (job < 0 || job >= problem.num_jobs()) return fault(fmt::format("no such job: {}", job));
       if (taken[job]++) return fault(fmt::format("job chosen twice: {}", job));
     }
-    std::span<const Candidate> offered = problem.alone(choice.first);
+    std::span<const KeptOption> offered = problem.alone(choice.first);
     bool found = false;
     const auto look = [&] {
-      for (const Candidate& c : offered) {
+      for (const KeptOption& c : offered) {
         if (!equal(problem.option(c), choice.option) || found) continue;
         found = true;
         for (std::size_t r = 0; r < rows.size(); ++r) {
@@ -111,7 +111,7 @@ Result<> check_prices(const RoundProblem& problem, const Certificate& certificat
   }
   if (bound != certificate.root_bound) return fault("root_bound is not what the prices sum to");
 
-  const auto undercut = [&](JobIndex first, JobIndex second, const Candidate& c, Wide price) {
+  const auto undercut = [&](JobIndex first, JobIndex second, const KeptOption& c, Wide price) {
     for (std::size_t r = 0; r < rows.size(); ++r) {
       if (certificate.row_price[r] == 0) continue;
       price += static_cast<Wide>(certificate.row_price[r]) *
@@ -120,7 +120,7 @@ Result<> check_prices(const RoundProblem& problem, const Certificate& certificat
     return price < static_cast<Wide>(certificate.scale) * c.utility;
   };
   for (JobIndex j = 0; j < problem.num_jobs(); ++j) {
-    for (const Candidate& c : problem.alone(j)) {
+    for (const KeptOption& c : problem.alone(j)) {
       if (undercut(j, kNoJob, c, certificate.job_price[j])) {
         return fault(fmt::format("job {} undercuts its price", j));
       }
@@ -134,7 +134,7 @@ Result<> check_prices(const RoundProblem& problem, const Certificate& certificat
       const bool both = std::find(others.begin(), others.end(), set) != others.end();
       if (both) price += certificate.odd_sets[set].price;
     }
-    for (const Candidate& c : problem.together(pair)) {
+    for (const KeptOption& c : problem.together(pair)) {
       if (undercut(pair.first, pair.second, c, price)) {
         return fault(
             fmt::format("pair of jobs {} {} undercuts its price", pair.first, pair.second));

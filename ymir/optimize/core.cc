@@ -19,8 +19,8 @@ constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 std::int64_t tie_hash(const RoundProblem& problem, const Pick& pick) {
   const bool alone = pick.pair < 0;
-  const Candidate& c = alone ? problem.alone_candidates()[pick.candidate]
-                             : problem.pair_candidates()[pick.candidate];
+  const KeptOption& c = alone ? problem.alone_candidates()[pick.candidate]
+                              : problem.pair_candidates()[pick.candidate];
   std::uint64_t identity = 0;
   if (alone) {
     identity = candidate_identity(problem.key(pick.job));
@@ -105,7 +105,7 @@ class Core::Impl {
   };
 
   void choose_rows(std::span<const std::int32_t> pairs);
-  bool pack(JobIndex i, JobIndex j, const Candidate& c, Usage& used);
+  bool pack(JobIndex i, JobIndex j, const KeptOption& c, Usage& used);
   void collect_columns(std::span<const std::int32_t> pairs);
   void link_pairs();
   void components();
@@ -170,7 +170,7 @@ void Core::Impl::choose_rows(std::span<const std::int32_t> pairs) {
       }
     };
     for (JobIndex j = 0; j < problem_->num_jobs(); ++j) {
-      for (const Candidate& c : problem_->alone(j)) {
+      for (const KeptOption& c : problem_->alone(j)) {
         if (graph_->job_price(j) - prices_->worth(j, c) > delta_) continue;
         std::fill(charged_.begin(), charged_.end(), 0);
         prices_->charge(j, kNoJob, c, 1, charged_);
@@ -179,7 +179,7 @@ void Core::Impl::choose_rows(std::span<const std::int32_t> pairs) {
     }
     for (const std::int32_t p : pairs) {
       const PairEdge& pair = problem_->pairs()[p];
-      for (const Candidate& c : problem_->together(pair)) {
+      for (const KeptOption& c : problem_->together(pair)) {
         if (graph_->pair_price(pair) - prices_->worth(pair, c) > delta_) continue;
         std::fill(charged_.begin(), charged_.end(), 0);
         prices_->charge(pair.first, pair.second, c, 1, charged_);
@@ -196,7 +196,7 @@ void Core::Impl::choose_rows(std::span<const std::int32_t> pairs) {
 }
 
 // False when the candidate alone overdraws a row.
-bool Core::Impl::pack(JobIndex i, JobIndex j, const Candidate& c, Usage& used) {
+bool Core::Impl::pack(JobIndex i, JobIndex j, const KeptOption& c, Usage& used) {
   used = 0;
   std::fill(charged_.begin(), charged_.end(), 0);
   prices_->charge(i, j, c, 1, charged_);
@@ -218,7 +218,7 @@ void Core::Impl::collect_columns(std::span<const std::int32_t> pairs) {
     const std::int64_t price = graph_->job_price(j);
     if (price <= delta_) columns_.push_back({0, price, 0, {}});
     std::uint32_t k = problem_->alone_begin(j);
-    for (const Candidate& c : problem_->alone(j)) {
+    for (const KeptOption& c : problem_->alone(j)) {
       const std::int64_t loss = price - prices_->worth(j, c);
       const Pick pick{-1, j, k++};
       if (loss > delta_ || !pack(j, kNoJob, c, used)) continue;
@@ -232,7 +232,7 @@ void Core::Impl::collect_columns(std::span<const std::int32_t> pairs) {
                   static_cast<std::uint32_t>(columns_.size()), 0};
     const std::int64_t price = graph_->job_price(pair.first) + graph_->job_price(pair.second);
     std::uint32_t k = pair.begin;
-    for (const Candidate& c : problem_->together(pair)) {
+    for (const KeptOption& c : problem_->together(pair)) {
       const std::int64_t loss = price - prices_->worth(pair, c);
       const Pick pick{p, pair.first, k++};
       if (loss + core.set_price > delta_ || !pack(pair.first, pair.second, c, used)) continue;

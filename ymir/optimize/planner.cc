@@ -60,7 +60,7 @@ class Planner::Solver {
   std::int64_t proved_bound() const;
   Solution answer(bool stopped);
   void fill_certificate(Certificate& certificate) const;
-  const Candidate& candidate(const Pick& pick) const;
+  const KeptOption& candidate(const Pick& pick) const;
   std::int64_t utility(const Incumbent& incumbent) const;
 
   const RoundProblem* problem_ = nullptr;
@@ -144,7 +144,7 @@ bool Planner::Solver::search_prices(PriceSearch& search, std::int64_t step,
   return finished;
 }
 
-const Candidate& Planner::Solver::candidate(const Pick& pick) const {
+const KeptOption& Planner::Solver::candidate(const Pick& pick) const {
   return pick.pair < 0 ? problem_->alone_candidates()[pick.candidate]
                        : problem_->pair_candidates()[pick.candidate];
 }
@@ -163,7 +163,7 @@ void Planner::Solver::offer(std::vector<Pick> plan) {
 // The best utility per GPU first, as long as it fits; then jobs alone into what is left.
 void Planner::Solver::take_greedy(std::vector<Pick> picks) {
   const auto denser = [&](const Pick& a, const Pick& b) {
-    const Candidate &x = candidate(a), &y = candidate(b);
+    const KeptOption &x = candidate(a), &y = candidate(b);
     const std::int64_t left = std::int64_t{x.utility} * problem_->sizes()[y.size].gpus;
     const std::int64_t right = std::int64_t{y.utility} * problem_->sizes()[x.size].gpus;
     if (left != right) return left > right;

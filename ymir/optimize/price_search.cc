@@ -24,7 +24,7 @@ std::int64_t PriceSearch::start(const RoundProblem& problem) {
   for (int r = 0; r < prices_.num_rows(); ++r) {
     if (prices_.rows()[r].min_gpus == 1) capacity += prices_.rows()[r].capacity;
   }
-  for (const Candidate& c : problem.alone_candidates()) {
+  for (const KeptOption& c : problem.alone_candidates()) {
     high = std::max(high, prices_.scaled(c) / problem.sizes()[c.size].gpus + 2);
   }
   high = even(high + 1);
@@ -33,7 +33,7 @@ std::int64_t PriceSearch::start(const RoundProblem& problem) {
     std::int64_t used = 0;
     for (JobIndex j = 0; j < problem.num_jobs(); ++j) {
       std::int64_t best = 0, gpus = 0;
-      for (const Candidate& c : problem.alone(j)) {
+      for (const KeptOption& c : problem.alone(j)) {
         const std::int64_t size = problem.sizes()[c.size].gpus;
         if (const std::int64_t worth = prices_.scaled(c) - middle * size; worth > best) {
           best = worth;

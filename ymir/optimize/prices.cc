@@ -54,7 +54,7 @@ std::int64_t Prices::of_all_capacity() const {
   return sum;
 }
 
-void Prices::charge(JobIndex i, JobIndex j, const Candidate& c, std::int64_t sign,
+void Prices::charge(JobIndex i, JobIndex j, const KeptOption& c, std::int64_t sign,
                     std::span<std::int64_t> used) const {
   const SizeClass& size = problem_->sizes()[c.size];
   for (int r = 0; r < first_extra_; ++r) {

@@ -26,20 +26,20 @@ class Prices {
   std::int64_t highest(int row) const;
   std::int64_t of_all_capacity() const;  // sum of price * capacity
 
-  std::int64_t scaled(const Candidate& c) const { return scale_ * c.utility + 2 * c.noise; }
-  std::int64_t worth(JobIndex job, const Candidate& c) const {
+  std::int64_t scaled(const KeptOption& c) const { return scale_ * c.utility + 2 * c.noise; }
+  std::int64_t worth(JobIndex job, const KeptOption& c) const {
     const std::int64_t worth = scaled(c) - cost_[c.size];
     return has_extra_ ? worth - 2 * per_gpu_[job] * gpus_[c.size] : worth;
   }
-  std::int64_t worth(JobIndex i, JobIndex j, const Candidate& c) const {
+  std::int64_t worth(JobIndex i, JobIndex j, const KeptOption& c) const {
     const std::int64_t worth = scaled(c) - cost_[c.size];
     return has_extra_ ? worth - (per_gpu_[i] + per_gpu_[j]) * gpus_[c.size] : worth;
   }
-  std::int64_t worth(const PairEdge& pair, const Candidate& c) const {
+  std::int64_t worth(const PairEdge& pair, const KeptOption& c) const {
     return worth(pair.first, pair.second, c);
   }
   // Adds what the candidate charges to every row; j == kNoJob: i alone.
-  void charge(JobIndex i, JobIndex j, const Candidate& c, std::int64_t sign,
+  void charge(JobIndex i, JobIndex j, const KeptOption& c, std::int64_t sign,
               std::span<std::int64_t> used) const;
 
  private:

@@ -88,7 +88,7 @@ void RoundProblem::add_pair(JobIndex first, JobIndex second, std::span<const Opt
 
 // Appends what dominance leaves of `options`; first == second: alone. Returns the best utility.
 std::int64_t RoundProblem::keep(std::span<const Option> options, JobIndex first, JobIndex second,
-                                std::vector<Candidate>& out) {
+                                std::vector<KeptOption>& out) {
   const Option* in = options.data();
   if (!std::is_sorted(options.begin(), options.end(), by_size)) {
     sorted_.assign(options.begin(), options.end());
@@ -163,7 +163,7 @@ void RoundProblem::fault(std::string what) {
   if (fault_.empty()) fault_ = std::move(what);
 }
 
-std::span<const Candidate> RoundProblem::alone(JobIndex job) const {
+std::span<const KeptOption> RoundProblem::alone(JobIndex job) const {
   const auto j = static_cast<std::size_t>(job);
   return std::span(alone_).subspan(alone_begin_[j], alone_begin_[j + 1] - alone_begin_[j]);
 }
@@ -173,7 +173,7 @@ std::span<const RowShare> RoundProblem::shares(JobIndex job) const {
   return std::span(shares_).subspan(share_begin_[j], share_begin_[j + 1] - share_begin_[j]);
 }
 
-Option RoundProblem::option(const Candidate& candidate) const {
+Option RoundProblem::option(const KeptOption& candidate) const {
   const SizeClass& size = sizes_[candidate.size];
   return {candidate.utility, size.gpus, size.type, candidate.mode};
 }

@@ -47,8 +47,8 @@ struct RowShare {
   int sixteenths = 16;  // 0..16: the part of its GPUs the job charges to the row
 };
 
-// How an option is kept: 8 bytes, type and GPUs behind `size`, tie noise from the job keys.
-struct Candidate {
+// An option as it is kept: 8 bytes, type and GPUs behind `size`, tie noise from the job keys.
+struct KeptOption {
   std::int32_t utility = 0;
   std::uint16_t size = 0;  // index into RoundProblem::sizes()
   std::uint8_t mode = 0, noise = 0;
@@ -92,13 +92,13 @@ class RoundProblem {
   std::span<const Capacity> types() const { return types_; }
   std::span<const int> extra_rows() const { return extra_rows_; }
   std::uint64_t key(JobIndex job) const { return keys_[static_cast<std::size_t>(job)]; }
-  std::span<const Candidate> alone(JobIndex job) const;
+  std::span<const KeptOption> alone(JobIndex job) const;
   std::span<const RowShare> shares(JobIndex job) const;
   std::uint32_t alone_begin(JobIndex job) const { return alone_begin_[std::size_t(job)]; }
-  std::span<const Candidate> alone_candidates() const { return alone_; }
+  std::span<const KeptOption> alone_candidates() const { return alone_; }
   std::span<const PairEdge> pairs() const { return pairs_; }
-  std::span<const Candidate> pair_candidates() const { return together_; }
-  std::span<const Candidate> together(const PairEdge& pair) const {
+  std::span<const KeptOption> pair_candidates() const { return together_; }
+  std::span<const KeptOption> together(const PairEdge& pair) const {
     return std::span(together_).subspan(pair.begin, pair.count);
   }
   std::span<const SizeClass> sizes() const { return sizes_; }
@@ -107,11 +107,11 @@ class RoundProblem {
   // Twice the most the job can be worth: max of 2 * utility alone and utility in a pair. Half the
   // sum over the jobs bounds every plan.
   std::int64_t reach(JobIndex job) const { return reach_[static_cast<std::size_t>(job)]; }
-  Option option(const Candidate& candidate) const;
+  Option option(const KeptOption& candidate) const;
 
  private:
   std::int64_t keep(std::span<const Option> options, JobIndex first, JobIndex second,
-                    std::vector<Candidate>& out);
+                    std::vector<KeptOption>& out);
   bool fits_alone(const Option& option, JobIndex first, JobIndex second) const;
   std::uint16_t size_class(std::uint8_t type, std::uint16_t gpus);
   void fault(std::string what);
@@ -120,7 +120,7 @@ class RoundProblem {
   std::vector<int> extra_rows_;
   std::vector<std::uint64_t> keys_;
   std::vector<std::uint32_t> alone_begin_, share_begin_;
-  std::vector<Candidate> alone_, together_;
+  std::vector<KeptOption> alone_, together_;
   std::vector<RowShare> shares_;
   std::vector<std::int64_t> reach_;  // per job: max of 2 * utility alone and utility in a pair
   std::vector<PairEdge> pairs_;

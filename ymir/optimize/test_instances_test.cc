@@ -40,7 +40,7 @@ class Exhaustive {
   }
 
  private:
-  std::int64_t charge(const Row& row, JobIndex i, JobIndex j, const Candidate& c) const {
+  std::int64_t charge(const Row& row, JobIndex i, JobIndex j, const KeptOption& c) const {
     const SizeClass& size = problem_.sizes()[c.size];
     if (row.extra < 0) return size.type == row.type && size.gpus >= row.min_gpus ? size.gpus : 0;
     std::int64_t sum = 0;
@@ -51,7 +51,7 @@ class Exhaustive {
     }
     return sum;  // alone is called with i == j: twice the share
   }
-  bool take(JobIndex i, JobIndex j, const Candidate& c, std::int64_t sign) {
+  bool take(JobIndex i, JobIndex j, const KeptOption& c, std::int64_t sign) {
     bool fits = true;
     for (std::size_t r = 0; r < rows_.size(); ++r) {
       left_[r] -= sign * charge(rows_[r], i, j, c);
@@ -67,7 +67,7 @@ class Exhaustive {
     }
     taken_[job] = 1;
     extend(job + 1, value);
-    for (const Candidate& c : problem_.alone(job)) {
+    for (const KeptOption& c : problem_.alone(job)) {
       if (take(job, job, c, 1)) extend(job + 1, value + c.utility);
       take(job, job, c, -1);
     }
@@ -75,7 +75,7 @@ class Exhaustive {
       const JobIndex other = std::max(pair.first, pair.second);
       if (taken_[other]) continue;
       taken_[other] = 1;
-      for (const Candidate& c : problem_.together(pair)) {
+      for (const KeptOption& c : problem_.together(pair)) {
         if (take(pair.first, pair.second, c, 1)) extend(job + 1, value + c.utility);
         take(pair.first, pair.second, c, -1);
       }
