@@ -120,6 +120,17 @@ Result<FileLock> FileLock::acquire(const std::string& path) {
   return lock;
 }
 
+Result<FileLock> FileLock::try_acquire(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) return failed(path, "cannot open");
+  FileLock lock(fd);
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return Error{ErrorCode::kConflict, path + ": is locked"};
+    if (errno != EINTR) return failed(path, "cannot lock");
+  }
+  return lock;
+}
+
 FileLock::FileLock(FileLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
 
 FileLock::~FileLock() {

@@ -35,6 +35,7 @@ class AtomicFile {
 class FileLock {
  public:
   static Result<FileLock> acquire(const std::string& path);
+  static Result<FileLock> try_acquire(const std::string& path);  // kConflict when it is held
   ~FileLock();
   FileLock(FileLock&& other) noexcept;
   FileLock& operator=(FileLock&&) = delete;
