@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -148,6 +149,17 @@ Result<> make_folders(const std::string& path) {
   std::filesystem::create_directories(path, error);
   if (error) return failed(path, "cannot create folder", error.value());
   return Ok{};
+}
+
+std::string cache_folder() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  if (const std::string own = variable("YMIR_CACHE"); !own.empty()) return own;
+  if (const std::string xdg = variable("XDG_CACHE_HOME"); !xdg.empty()) return xdg + "/ymir";
+  const std::string home = variable("HOME");
+  return (home.empty() ? "/tmp" : home) + "/.cache/ymir";
 }
 
 Result<> sync_folder(const std::string& path) { return sync_path(path, O_RDONLY | O_DIRECTORY); }
