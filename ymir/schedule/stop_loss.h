@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ymir/base/result.h"
 #include "ymir/core/forecast.h"
 #include "ymir/core/snapshot.h"
 
@@ -14,6 +15,10 @@ struct StopLossOptions {
   double epochs = 2;         // judged after this many epochs of the target's own data
   double keep_above = 0.5;   // P(helps) below this at that point: split
   double early_below = 0.1;  // P(helps) below this at any evaluation: split
+  // A split temporal target goes back to its own checkpoint when it covered less than this part of
+  // what its solo run would have gained since.
+  double restart_below = 0.5;
+  Result<> validate() const;
 };
 
 struct Judgement {

@@ -1,0 +1,35 @@
+// BudgetWalk: the textbook policies fifo, sjf, srtf, srsf. Each orders the jobs by one key and
+// walks down the list while GPUs are left; a job takes its requested number of GPUs or none, alone.
+// The rules are those of policies.md 2.8.
+//
+// To add one: a line in the table of policy.cc.
+#pragma once
+
+#include "ymir/schedule/policy.h"
+
+namespace ymir {
+
+struct BudgetWalkOptions {
+  enum class Key { kSubmission, kTime, kTimeTimesGpus };
+  Key key = Key::kSubmission;
+  bool preempts = false;  // else what runs goes on, and only what is free is given away
+  bool backfill = false;  // goes on behind a job that does not fit
+  // A running job yields only to one that is sooner by more than its own restart.
+  bool hysteresis = true;
+  // GPUs a job asks for: the smallest or the largest of its sizes.
+  bool largest_size = false;
+};
+
+class BudgetWalk final : public Policy {
+ public:
+  BudgetWalk(std::string name, BudgetWalkOptions options)
+      : name_(std::move(name)), options_(options) {}
+  std::string_view name() const override { return name_; }
+  Result<Decision> decide(const Round& round) const override;
+
+ private:
+  std::string name_;
+  BudgetWalkOptions options_;
+};
+
+}  // namespace ymir

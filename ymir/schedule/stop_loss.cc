@@ -1,0 +1,110 @@
+#include "ymir/schedule/stop_loss.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace ymir {
+
+namespace {
+
+// The merge of `job` in `run` that has no verdict yet, or null.
+const Transfer* open_transfer(const JobView& job, RunId run) {
+  for (const Transfer& transfer : job.transfers)
+    if (transfer.run == run && transfer.verdict == Transfer::Verdict::kOpen) return &transfer;
+  return nullptr;
+}
+
+std::string judged_metric(const JobSpec& spec) {
+  if (!spec.target.metric.empty()) return spec.target.metric;
+  return spec.metrics.empty() ? std::string() : spec.metrics.front();
+}
+
+// The job's quality where its own path stopped, before it took anything from a partner.
+std::optional<double> own_quality(const JobView& job, const std::string& metric) {
+  if (!job.profile) return std::nullopt;
+  for (auto it = job.profile->evaluations.rbegin(); it != job.profile->evaluations.rend(); ++it)
+    if (const auto found = it->metrics.find(metric); found != it->metrics.end())
+      return found->second;
+  return std::nullopt;
+}
+
+// A temporal target may go on from where it is or from its own checkpoint. Its solo curve ran from
+// `own` (the checkpoint) to `expected` (now); when the merged run has covered less than the given
+// part of that way, the source holds it back and its own checkpoint is the sooner start.
+bool restart_is_sooner(const JobView& job, const TransferOutlook& outlook, double least_part) {
+  if (!job.own_checkpoint) return false;
+  const std::string metric = judged_metric(job.spec);
+  const std::optional<double> own = own_quality(job, metric);
+  if (!own) return false;
+  const double sign = larger_is_better(metric) ? 1 : -1;
+  const double covered = sign * (outlook.observed - *own);
+  const double solo = sign * (outlook.expected - *own);
+  return covered < least_part * std::max(solo, 0.0) || covered < 0;
+}
+
+std::string describe(const TransferOutlook& outlook, std::string_view rule) {
+  return fmt::format("{} at epoch {:.2f}: P(helps) {:.2f}, metric {:.4g}, alone {:.4g} ({})", rule,
+                     outlook.epochs, outlook.helps, outlook.observed, outlook.expected,
+                     outlook.baseline.empty() ? "no baseline" : outlook.baseline);
+}
+
+// Which rule splits now; empty when none does.
+std::string_view failed_rule(const TransferOutlook& outlook, const StopLossOptions& options) {
+  const bool due = outlook.epochs >= options.epochs;
+  if (outlook.epochs > 0 && outlook.helps < options.early_below) return "clearly worse";
+  if (due && outlook.literal_rule_failed) return "no improvement in two epochs";
+  if (due && outlook.helps < options.keep_above) return "worse than alone";
+  return {};
+}
+
+}  // namespace
+
+Result<> StopLossOptions::validate() const {
+  if (!(epochs > 0)) return Error{ErrorCode::kInvalidArgument, "stop_loss.epochs must be > 0"};
+  for (const auto& [name, value] : {std::pair{"keep_above", keep_above},
+                                    {"early_below", early_below},
+                                    {"restart_below", restart_below}})
+    if (!(value >= 0 && value <= 1))
+      return Error{ErrorCode::kInvalidArgument, fmt::format("stop_loss.{} must be in 0..1", name)};
+  if (early_below > keep_above)
+    return Error{ErrorCode::kInvalidArgument, "stop_loss.early_below is above keep_above"};
+  return Ok{};
+}
+
+std::vector<Judgement> judge(const Snapshot& now, const std::vector<TransferOutlook>& outlooks,
+                             const StopLossOptions& options) {
+  std::vector<Judgement> verdicts;
+  std::set<RunId> split;  // either side failing splits the pair, once
+  for (const bool splitting : {true, false}) {
+    for (const TransferOutlook& outlook : outlooks) {
+      const auto run = now.runs.find(outlook.run);
+      if (run == now.runs.end() || run->second.stopping || split.contains(outlook.run)) continue;
+      const RunView& view = run->second;
+      if (view.what.mode == Mode::kNormal || !view.what.partner) continue;
+      if (!std::ranges::count(view.jobs, outlook.job)) continue;
+      const JobView& job = now.jobs.at(outlook.job);
+      if (job.ended() || !open_transfer(job, outlook.run)) continue;
+
+      const std::string_view rule = failed_rule(outlook, options);
+      if (splitting != !rule.empty()) continue;
+      if (rule.empty() && outlook.epochs < options.epochs) continue;
+      Judgement verdict{
+          .run = outlook.run,
+          .job = outlook.job,
+          .partner = outlook.job == view.what.job ? *view.what.partner : view.what.job,
+          .split = splitting,
+          .helps = outlook.helps,
+          .why = describe(outlook, splitting ? rule : "improves")};
+      if (splitting) {
+        split.insert(outlook.run);
+        verdict.restart = view.what.mode == Mode::kTemporal &&
+                          restart_is_sooner(job, outlook, options.restart_below);
+      }
+      verdicts.push_back(std::move(verdict));
+    }
+  }
+  return verdicts;
+}
+
+}  // namespace ymir
