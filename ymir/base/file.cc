@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -120,6 +121,17 @@ Result<FileLock> FileLock::acquire(const std::string& path) {
   return lock;
 }
 
+Result<FileLock> FileLock::try_acquire(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) return failed(path, "cannot open");
+  FileLock lock(fd);
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return Error{ErrorCode::kConflict, path + ": is locked"};
+    if (errno != EINTR) return failed(path, "cannot lock");
+  }
+  return lock;
+}
+
 FileLock::FileLock(FileLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
 
 FileLock::~FileLock() {
@@ -137,6 +149,17 @@ Result<> make_folders(const std::string& path) {
   std::filesystem::create_directories(path, error);
   if (error) return failed(path, "cannot create folder", error.value());
   return Ok{};
+}
+
+std::string cache_folder() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  if (const std::string own = variable("YMIR_CACHE"); !own.empty()) return own;
+  if (const std::string xdg = variable("XDG_CACHE_HOME"); !xdg.empty()) return xdg + "/ymir";
+  const std::string home = variable("HOME");
+  return (home.empty() ? "/tmp" : home) + "/.cache/ymir";
 }
 
 Result<> sync_folder(const std::string& path) { return sync_path(path, O_RDONLY | O_DIRECTORY); }

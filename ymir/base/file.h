@@ -35,6 +35,7 @@ class AtomicFile {
 class FileLock {
  public:
   static Result<FileLock> acquire(const std::string& path);
+  static Result<FileLock> try_acquire(const std::string& path);  // kConflict when it is held
   ~FileLock();
   FileLock(FileLock&& other) noexcept;
   FileLock& operator=(FileLock&&) = delete;
@@ -47,6 +48,9 @@ class FileLock {
 // The old file or the new one, never a part: durable when it returns.
 Result<> write_file(const std::string& path, std::string_view bytes);
 Result<> make_folders(const std::string& path);
+// $YMIR_CACHE, else $XDG_CACHE_HOME/ymir, else ~/.cache/ymir: for what can be made again. Not made
+// here.
+std::string cache_folder();
 // fsync of a folder: makes renames inside it durable.
 Result<> sync_folder(const std::string& path);
 // fsyncs every file of `temporary` and the folder, then renames it to `final_path`.

@@ -10,23 +10,6 @@
 namespace ymir {
 namespace {
 
-// Decodes one code point; returns its length in bytes, or 0 when the bytes are not UTF-8.
-std::size_t decode(std::string_view text, char32_t& out) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return out = lead, 1;
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC2 ? 2 : 0;
-  if (length == 0 || lead > 0xF4 || text.size() < length) return 0;
-  char32_t value = lead & (0x7Fu >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-    value = value << 6 | (byte(i) & 0x3Fu);
-  }
-  static constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (value < kLeast[length] || value > 0x10FFFF || (value >= 0xD800 && value <= 0xDFFF)) return 0;
-  return out = value, length;
-}
-
 int width_of(char32_t c) {
   if (c < 0x20 || (c >= 0x7F && c < 0xA0)) return 0;
   if ((c >= 0x300 && c <= 0x36F) || c == 0x200D || (c >= 0xFE00 && c <= 0xFE0F)) return 0;
@@ -116,10 +99,37 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
   return best;
 }
 
+std::size_t decode_utf8(std::string_view text, char32_t& out) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return out = lead, 1;
+  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC2 ? 2 : 0;
+  if (length == 0 || lead > 0xF4 || text.size() < length) return 0;
+  char32_t value = lead & (0x7Fu >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+    value = value << 6 | (byte(i) & 0x3Fu);
+  }
+  static constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  if (value < kLeast[length] || value > 0x10FFFF || (value >= 0xD800 && value <= 0xDFFF)) return 0;
+  return out = value, length;
+}
+
+void append_utf8(std::string& out, char32_t c) {
+  if (c < 0x80) {
+    out += static_cast<char>(c);
+    return;
+  }
+  const int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;  // bytes after the first
+  static constexpr unsigned kLead[] = {0, 0xC0, 0xE0, 0xF0};
+  out += static_cast<char>(kLead[more] | c >> (6 * more));
+  for (int i = more - 1; i >= 0; --i) out += static_cast<char>(0x80u | (c >> (6 * i) & 0x3Fu));
+}
+
 bool valid_utf8(std::string_view text, std::size_t* bad) {
   for (std::size_t i = 0; i < text.size();) {
     char32_t c = 0;
-    const std::size_t length = decode(text.substr(i), c);
+    const std::size_t length = decode_utf8(text.substr(i), c);
     if (length == 0) {
       if (bad != nullptr) *bad = i;
       return false;
@@ -133,7 +143,7 @@ int display_width(std::string_view utf8) {
   int width = 0;
   for (std::size_t i = 0; i < utf8.size();) {
     char32_t c = 0;
-    const std::size_t length = decode(utf8.substr(i), c);
+    const std::size_t length = decode_utf8(utf8.substr(i), c);
     width += length == 0 ? 1 : width_of(c);
     i += std::max<std::size_t>(length, 1);
   }
@@ -146,7 +156,7 @@ std::string fit(std::string_view utf8, int width) {
   int used = 0;
   for (std::size_t i = 0; i < utf8.size();) {
     char32_t c = 0;
-    const std::size_t length = std::max<std::size_t>(decode(utf8.substr(i), c), 1);
+    const std::size_t length = std::max<std::size_t>(decode_utf8(utf8.substr(i), c), 1);
     if (used + width_of(c) > width - 1) break;
     used += width_of(c);
     cut += utf8.substr(i, length);

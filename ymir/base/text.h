@@ -25,6 +25,10 @@ int edit_distance(std::string_view a, std::string_view b);
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates,
                                    int limit = 2);
 
+// Decodes the code point at the start of `text` (not empty); returns its length in bytes, or 0 when
+// the bytes are not UTF-8 (surrogates and overlong forms are not).
+std::size_t decode_utf8(std::string_view text, char32_t& out);
+void append_utf8(std::string& out, char32_t c);
 // True when the bytes are valid UTF-8 (no surrogates, no overlong forms); else *bad is the offset.
 bool valid_utf8(std::string_view text, std::size_t* bad = nullptr);
 // Columns the text takes in a terminal (wide East Asian characters take two, marks none).

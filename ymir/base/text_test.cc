@@ -56,5 +56,19 @@ TEST(Text, DurationsHaveAtMostTwoUnits) {
   EXPECT_EQ(format_bytes(1536), "1.5 KiB");
 }
 
+TEST(Text, EveryCodePointSurvivesUtf8AndSurrogatesDoNot) {
+  for (char32_t c = 0; c <= 0x110000; ++c) {
+    std::string bytes;
+    append_utf8(bytes, c);
+    char32_t back = 0;
+
+    const std::size_t length = decode_utf8(bytes, back);
+
+    const bool valid = c < 0xD800 || (c > 0xDFFF && c < 0x110000);
+    ASSERT_EQ(length, valid ? bytes.size() : 0) << static_cast<unsigned>(c);
+    if (valid) ASSERT_EQ(back, c);
+  }
+}
+
 }  // namespace
 }  // namespace ymir

@@ -1,0 +1,309 @@
+#include "ymir/tune/data/reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "ymir/base/file.h"
+#include "ymir/base/text.h"
+#include "ymir/tune/data/records.h"
+
+namespace ymir {
+namespace {
+
+constexpr std::size_t kMaxFile = 1u << 30;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+struct FormatName {
+  std::string_view name;
+  TextFormat format;
+};
+constexpr std::array<FormatName, 5> kFormats = {{{"csv", TextFormat::kCsv},
+                                                 {"tsv", TextFormat::kTsv},
+                                                 {"jsonl", TextFormat::kJsonLines},
+                                                 {"json", TextFormat::kJson},
+                                                 {"lines", TextFormat::kLines}}};
+const std::vector<std::string> kRoles = {"text", "text_pair", "label"};
+
+Error refused(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
+
+bool is_json(TextFormat format) {
+  return format == TextFormat::kJson || format == TextFormat::kJsonLines;
+}
+
+// "did you mean "sentence"?" where something is near enough.
+std::string no_column(const std::string& role, const std::string& name, const std::string& file,
+                      const std::vector<std::string>& found) {
+  std::string text =
+      fmt::format("no column \"{}\" in {} (found: {})", name, file, join(found, ", "));
+  if (const auto near = nearest(name, found))
+    text += fmt::format("; did you mean \"{}\"?", *near);
+  else if (role == name)
+    text += fmt::format("; say which column is the {} with data.columns", role);
+  return text;
+}
+
+// Where a role stands: a field's number, or for JSON a key.
+struct Column {
+  std::string role{};
+  std::string name{};  // as the job says, or the role itself
+  std::size_t index = 0;
+};
+
+std::optional<std::size_t> number_of(const std::string& name) {
+  const auto value = parse_int(name);
+  if (!value || *value < 0 || *value >= static_cast<std::int64_t>(kMaxFields)) return std::nullopt;
+  return static_cast<std::size_t>(*value);
+}
+
+std::vector<Column> wanted_columns(const ReadOptions& options) {
+  std::vector<Column> columns;
+  for (const std::string& role : kRoles) {
+    const auto mapped = options.columns.find(role);
+    if (mapped != options.columns.end())
+      columns.push_back({role, mapped->second});
+    else if (role == "text" || (role == "label" && options.need_label))
+      columns.push_back({role, role});
+  }
+  return columns;
+}
+
+std::vector<std::string> texts_of(const Record& record) {
+  std::vector<std::string> texts;
+  for (const Field& field : record.fields) texts.push_back(field.text);
+  return texts;
+}
+
+// Finds the header row and the columns of a delimited file.
+Result<> map_delimited(const std::vector<Record>& records, const std::string& file,
+                       const ReadOptions& options, std::vector<Column>& columns, TextTable& table) {
+  const auto first = texts_of(records[0]);
+  const auto stands_in_first = [&](const Column& c) {
+    return std::ranges::find(first, c.name) != first.end();
+  };
+  const bool by_name =
+      std::ranges::any_of(columns, [](const Column& column) { return !number_of(column.name); });
+  // A name can only be found in a header; a file mapped by numbers alone has one when told so.
+  const bool has_header =
+      options.header == "yes" ||
+      (options.header == "auto" && by_name && std::ranges::any_of(columns, stands_in_first));
+  if (has_header) table.header = first;
+  for (Column& column : columns) {
+    const auto named = std::ranges::find(table.header, column.name);
+    const auto number = number_of(column.name);
+    if (named != table.header.end()) {
+      column.index = static_cast<std::size_t>(named - table.header.begin());
+    } else if (number && *number < first.size()) {
+      column.index = *number;
+    } else if (number) {
+      return refused(fmt::format("no column {} in {} (its rows have {}, counted from 0)", *number,
+                                 file, first.size()));
+    } else if (options.header == "no" || (!has_header && options.columns.empty())) {
+      return refused(fmt::format(
+          "{} has no header that names \"{}\" (first row: {}); say where the columns are, e.g. "
+          "data.columns: {{text: 0, label: 1}}",
+          file, column.name, join(first, ", ")));
+    } else {
+      return refused(no_column(column.role, column.name, file, first));
+    }
+  }
+  return Ok{};
+}
+
+// The fields of a row that the roles name, or a fault. JSON rows may lack a key.
+class RowReader {
+ public:
+  RowReader(const std::string& file, TextFormat format, std::vector<Column> columns,
+            std::size_t num_fields, TextTable& table)
+      : file_(file),
+        format_(format),
+        columns_(std::move(columns)),
+        num_fields_(num_fields),
+        table_(table) {}
+
+  void read(const Record& record) {
+    if (!is_json(format_) && record.fields.size() != num_fields_) {
+      table_.faults.add(
+          {"wrong number of fields", file_, record.line, 0,
+           fmt::format("{} fields, expected {}{}", record.fields.size(), num_fields_,
+                       table_.header.empty() ? " as in the first row" : " as in the header")});
+      return;
+    }
+    TextRow row{.line = record.line};
+    for (const Column& column : columns_) {
+      const Field* field = find(record, column);
+      if (field == nullptr || !accept(*field, column, row)) return;
+    }
+    table_.rows.push_back(std::move(row));
+  }
+
+ private:
+  const Field* find(const Record& record, const Column& column) {
+    if (!is_json(format_)) return &record.fields[column.index];
+    const auto found = std::ranges::find(record.fields, column.name, &Field::name);
+    if (found != record.fields.end()) return &*found;
+    table_.faults.add(
+        {"key missing", file_, record.line, 0, fmt::format("has no key \"{}\"", column.name)});
+    return nullptr;
+  }
+
+  bool accept(const Field& field, const Column& column, TextRow& row) {
+    std::size_t bad = 0;
+    const auto fault = [&](const char* kind, std::string text) {
+      table_.faults.add({kind, file_, field.line, field.column, std::move(text)});
+      return false;
+    };
+    if (!valid_utf8(field.text, &bad))
+      return fault("not UTF-8", fmt::format("byte {} of the {} is not UTF-8 (if the file is "
+                                            "Latin-1, say data.encoding: latin-1)",
+                                            bad + 1, column.role));
+    const bool blank = trim(field.text).empty();
+    if (blank) return fault("empty field", fmt::format("the {} is empty", column.role));
+    if (column.role == "label") {
+      row.label = trim(field.text);
+      row.label_line = field.line;
+      row.label_column = field.column;
+      return true;
+    }
+    if (!field.is_text)
+      return fault("not a text", fmt::format("the {} is not a text", column.role));
+    (column.role == "text" ? row.text : row.pair) = field.text;
+    return true;
+  }
+
+  const std::string& file_;
+  TextFormat format_;
+  std::vector<Column> columns_;
+  std::size_t num_fields_;
+  TextTable& table_;
+};
+
+std::string from_latin_1(std::string_view bytes) {
+  std::string text;
+  text.reserve(bytes.size() + bytes.size() / 16);
+  for (const char c : bytes) append_utf8(text, static_cast<unsigned char>(c));
+  return text;
+}
+
+std::vector<Record> split_records(std::string_view bytes, TextFormat format,
+                                  const std::string& file, FaultList& faults) {
+  switch (format) {
+    case TextFormat::kCsv:
+      return split_csv(bytes, file, faults);
+    case TextFormat::kTsv:
+      return split_tsv(bytes, file, faults);
+    case TextFormat::kJsonLines:
+      return split_json_lines(bytes, file, faults);
+    case TextFormat::kJson:
+      return split_json_array(bytes, file, faults);
+    case TextFormat::kLines:
+      return split_lines(bytes, file, faults);
+  }
+  return {};
+}
+
+// Fills the columns' places, or says what is missing.
+Result<> map_columns(const std::vector<Record>& records, const std::string& file,
+                     const ReadOptions& options, std::vector<Column>& columns, TextTable& table) {
+  if (table.format == TextFormat::kLines) {
+    for (Column& column : columns) {
+      if (column.role == "text_pair") return refused(file + ": lines `label text` hold one text");
+      column.index = column.role == "label" ? 0 : 1;
+    }
+    return Ok{};
+  }
+  if (!is_json(table.format)) return map_delimited(records, file, options, columns, table);
+  std::vector<std::string> keys;
+  for (const Field& field : records[0].fields) keys.push_back(field.name);
+  for (const Column& column : columns) {
+    const auto has_key = [&column](const Record& record) {
+      return std::ranges::find(record.fields, column.name, &Field::name) != record.fields.end();
+    };
+    if (std::ranges::none_of(records, has_key))
+      return refused(no_column(column.role, column.name, file, keys));
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<> ReadOptions::validate() const {
+  std::vector<std::string> formats = {"auto"};
+  for (const FormatName& known : kFormats) formats.emplace_back(known.name);
+  const auto one_of = [](const char* field, const std::string& value,
+                         const std::vector<std::string>& known) -> Result<> {
+    if (std::ranges::find(known, value) != known.end()) return Ok{};
+    return refused(fmt::format("data.{} \"{}\" is not one of {}", field, value, join(known, ", ")));
+  };
+  YMIR_TRY(one_of("format", format, formats));
+  YMIR_TRY(one_of("header", header, {"auto", "yes", "no"}));
+  YMIR_TRY(one_of("encoding", encoding, {"utf-8", "latin-1"}));
+  for (const auto& [role, name] : columns) {
+    YMIR_TRY(one_of("columns key", role, kRoles));
+    if (name.empty()) return refused(fmt::format("data.columns.{} is empty", role));
+  }
+  return Ok{};
+}
+
+TextFormat format_of(std::string_view path) {
+  const auto dot = path.rfind('.');
+  const std::string ending = dot == std::string_view::npos ? "" : to_lower(path.substr(dot + 1));
+  if (ending == "ndjson") return TextFormat::kJsonLines;
+  const auto* known = std::ranges::find(kFormats, ending, &FormatName::name);
+  return known == kFormats.end() ? TextFormat::kLines : known->format;
+}
+
+Result<TextTable> read_table(std::string_view bytes, const std::string& name,
+                             const ReadOptions& options) {
+  YMIR_TRY(options.validate());
+  TextTable table;
+  const auto* known = std::ranges::find(kFormats, options.format, &FormatName::name);
+  table.format = known == kFormats.end() ? format_of(name) : known->format;
+  if (bytes.starts_with("\xFF\xFE") || bytes.starts_with("\xFE\xFF"))
+    return refused(name + ": is UTF-16; convert it with: iconv -f utf-16 -t utf-8");
+  if (bytes.starts_with(kByteOrderMark)) {
+    bytes.remove_prefix(kByteOrderMark.size());
+    table.notes.add({"byte order mark", name, 0, 0, "a byte order mark was stripped"});
+  }
+  std::string converted;
+  if (options.encoding == "latin-1") {
+    converted = from_latin_1(bytes);
+    bytes = converted;
+  }
+  const auto records = split_records(bytes, table.format, name, table.faults);
+  if (records.empty()) {
+    if (table.faults.empty()) table.faults.add({"no rows", name, 0, 0, "holds no rows"});
+    return table;
+  }
+  auto columns = wanted_columns(options);
+  YMIR_TRY(map_columns(records, name, options, columns, table));
+  table.has_pair =
+      std::ranges::any_of(columns, [](const Column& c) { return c.role == "text_pair"; });
+  RowReader reader(name, table.format, columns, records[0].fields.size(), table);
+  for (std::size_t i = table.header.empty() ? 0 : 1; i < records.size(); ++i)
+    reader.read(records[i]);
+  if (table.rows.empty() && table.faults.empty())
+    table.faults.add({"no rows", name, 0, 0, "holds a header and no rows"});
+  return table;
+}
+
+Result<TextTable> read_table_file(const std::string& path, const ReadOptions& options) {
+  YMIR_TRY_ASSIGN(const std::string bytes, read_file(path, kMaxFile));
+  return read_table(bytes, path, options);
+}
+
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos && !text.empty())
+    return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+}  // namespace ymir

@@ -1,0 +1,233 @@
+#include "ymir/tune/data/reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace ymir {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TextTable read(const std::string& bytes, const std::string& name, ReadOptions options = {}) {
+  auto table = read_table(bytes, name, options);
+  EXPECT_TRUE(table) << table.error().message;
+  return table ? *std::move(table) : TextTable{};
+}
+std::string refusal(const std::string& bytes, const std::string& name, ReadOptions options = {}) {
+  const auto table = read_table(bytes, name, options);
+  return table ? "none" : table.error().message;
+}
+std::vector<std::string> texts(const TextTable& table) {
+  std::vector<std::string> result;
+  for (const TextRow& row : table.rows) result.push_back(row.label + "|" + row.text);
+  return result;
+}
+
+TEST(CsvReader, QuotesNewlinesAndCrLfAreReadAndLinesArePhysical) {
+  const auto table = read("text,label\r\n\"a \"\"b\"\", c\r\nd\",x\r\ne,y\r\n\r\nf,z", "t.csv");
+
+  EXPECT_THAT(texts(table), ElementsAre("x|a \"b\", c\r\nd", "y|e", "z|f"));
+  EXPECT_THAT(table.header, ElementsAre("text", "label"));
+  EXPECT_EQ(table.rows[0].line, 2);
+  EXPECT_EQ(table.rows[0].label_line, 3);
+  EXPECT_EQ(table.rows[0].label_column, 4);
+  EXPECT_EQ(table.rows[1].line, 4);
+  EXPECT_EQ(table.rows[2].line, 6);
+  EXPECT_TRUE(table.faults.empty());
+}
+
+TEST(CsvReader, AWrongNumberOfFieldsIsToldWithItsPhysicalLine) {
+  const auto table = read("text,label\n\"a\nb\",x\nc,d,y\ne,z\nf\n", "dir/t.csv");
+
+  EXPECT_THAT(texts(table), ElementsAre("x|a\nb", "z|e"));
+  EXPECT_THAT(table.faults.messages(),
+              ElementsAre("dir/t.csv:4: 3 fields, expected 2 as in the header",
+                          "dir/t.csv:6: 1 fields, expected 2 as in the header"));
+}
+
+TEST(CsvReader, ABrokenQuoteIsToldWhereItStands) {
+  EXPECT_THAT(read("text,label\n\"a\"b,x\nc,y\n", "t.csv").faults.messages(),
+              ElementsAre(HasSubstr("t.csv:2:4: text follows a closing quote")));
+  EXPECT_THAT(read("text,label\nc,y\nx,\"a\nb\n", "t.csv").faults.messages(),
+              ElementsAre("t.csv:3:3: the quote that opens here is never closed"));
+}
+
+TEST(CsvReader, RowsAndColumnsAreBounded) {
+  const std::string wide(5000, ',');
+  const std::string longest((1u << 20) + 10, 'a');
+
+  EXPECT_THAT(read("text,label\n" + wide + "\n", "t.csv").faults.messages(),
+              ElementsAre("t.csv:2: more than 4096 columns"));
+  EXPECT_THAT(read("text,label\n" + longest + ",x\nb,y\n", "t.csv").faults.messages(),
+              ElementsAre("t.csv:2: row of more than 1048576 bytes"));
+  EXPECT_THAT(read("text,label\n\"" + longest + "\",x\nb,y\n", "t.csv").faults.messages(),
+              ElementsAre(HasSubstr("t.csv:2:1: the quote that opens here is not closed within")));
+}
+
+TEST(CsvReader, WithoutHeaderColumnsGoByNumber) {
+  ReadOptions options{.columns = {{"text", "1"}, {"text_pair", "2"}, {"label", "0"}}};
+
+  const auto table =
+      read("\"3\",\"Fears\",\"Unions\"\n\"4\",\"Race\",\"SPACE\"\n", "t.csv", options);
+
+  EXPECT_THAT(texts(table), ElementsAre("3|Fears", "4|Race"));
+  EXPECT_TRUE(table.has_pair);
+  EXPECT_EQ(table.rows[1].pair, "SPACE");
+  EXPECT_THAT(table.header, testing::IsEmpty());
+}
+
+TEST(CsvReader, AnUnknownColumnNamesThoseFoundAndTheNearest) {
+  EXPECT_EQ(refusal("sentence,label\na,x\n", "t.csv", {.columns = {{"text", "sentance"}}}),
+            "no column \"sentance\" in t.csv (found: sentence, label); did you mean \"sentence\"?");
+  EXPECT_THAT(refusal("a,x\nb,y\n", "t.csv"), HasSubstr("has no header that names \"text\""));
+  EXPECT_THAT(refusal("a,x\nb,y\n", "t.csv", {.columns = {{"text", "0"}, {"label", "7"}}}),
+              HasSubstr("no column 7 in t.csv (its rows have 2"));
+}
+
+TEST(TsvReader, AQuoteIsTextAndOnlyMappedFieldsMustBeFilled) {
+  ReadOptions options{.columns = {{"text", "3"}, {"label", "1"}}};
+
+  const auto table = read("gj04\t1\t\t\"Who\" left.\ngj04\t0\t*\t \n", "t.tsv", options);
+
+  EXPECT_THAT(texts(table), ElementsAre("1|\"Who\" left."));
+  EXPECT_THAT(table.faults.messages(), ElementsAre("t.tsv:2:10: the text is empty"));
+}
+
+TEST(LinesReader, TheLabelStandsBeforeTheFirstBlank) {
+  const auto table = read("1 a stirring , funny film \r\n\n0 dull .\n2\n", "stsa.binary.train");
+
+  EXPECT_EQ(table.format, TextFormat::kLines);
+  EXPECT_THAT(texts(table), ElementsAre("1|a stirring , funny film", "0|dull ."));
+  EXPECT_THAT(table.faults.messages(), ElementsAre("stsa.binary.train:4: the text is empty"));
+}
+
+TEST(JsonReaders, KeysAreColumnsAndNumbersMayBeLabels) {
+  const std::string rows =
+      "{\"s\": \"a\\nb\", \"y\": 1}\n\n{\"s\": \"c\", \"y\": \"two\", \"z\": []}\n";
+  ReadOptions options{.columns = {{"text", "s"}, {"label", "y"}}};
+
+  const auto lines = read(rows, "t.jsonl", options);
+  const auto array =
+      read("[\n {\"s\": \"a\\nb\",\n  \"y\": 1},\n {\"s\": \"]c\", \"y\": \"two\"}\n]\n", "t.json",
+           options);
+
+  EXPECT_THAT(texts(lines), ElementsAre("1|a\nb", "two|c"));
+  EXPECT_EQ(lines.rows[1].line, 3);
+  EXPECT_THAT(texts(array), ElementsAre("1|a\nb", "two|]c"));
+  EXPECT_EQ(array.rows[0].line, 2);
+  EXPECT_EQ(array.rows[1].line, 4);
+}
+
+TEST(JsonReaders, FaultsNameTheLine) {
+  ReadOptions options{.columns = {{"text", "s"}, {"label", "y"}}};
+
+  const auto lines = read("{\"s\":\"a\",\"y\":1}\n[1]\n{\"s\":2,\"y\":1}\n{\"s\":\"a\"}\n{\"s\n",
+                          "t.jsonl", options);
+  const auto cut = read("[{\"s\":\"a\",\"y\":1},\n{\"s\":", "t.json", options);
+  const auto after = read("[{\"s\":\"a\",\"y\":1}]\n x", "t.json", options);
+
+  EXPECT_THAT(lines.faults.messages(),
+              ElementsAre("t.jsonl:2:1: is not a JSON object", HasSubstr("t.jsonl:5:1: not JSON"),
+                          "t.jsonl:3:1: the text is not a text", "t.jsonl:4: has no key \"y\""));
+  EXPECT_THAT(cut.faults.messages(), ElementsAre(HasSubstr("t.json:2:1: the element")));
+  EXPECT_THAT(after.faults.messages(), ElementsAre("t.json:2:2: text follows the array"));
+  EXPECT_EQ(refusal("{\"t\":\"a\",\"y\":1}\n", "t.jsonl", options),
+            "no column \"s\" in t.jsonl (found: t, y); did you mean \"t\"?");
+}
+
+TEST(Reader, EncodingsAreToldApart) {
+  const std::string latin = "text,label\ncaf\xe9,x\n";
+
+  const auto wrong = read(latin, "t.csv");
+  const auto right = read(latin, "t.csv", {.encoding = "latin-1"});
+  const auto marked = read("\xEF\xBB\xBFtext,label\na,x\n", "t.csv");
+
+  EXPECT_THAT(wrong.faults.messages(),
+              ElementsAre(HasSubstr("t.csv:2:1: byte 4 of the text is not UTF-8")));
+  EXPECT_THAT(texts(right), ElementsAre("x|caf\xc3\xa9"));
+  EXPECT_THAT(texts(marked), ElementsAre("x|a"));
+  EXPECT_THAT(marked.notes.messages(), ElementsAre("t.csv: a byte order mark was stripped"));
+  EXPECT_THAT(refusal("\xFF\xFEt\0", "t.csv"), HasSubstr("is UTF-16"));
+}
+
+TEST(Reader, AtMostTwentyFaultsOfAKindAreToldAndThenACount) {
+  std::string bytes = "text,label\n";
+  for (int i = 0; i < 50; ++i) bytes += "a\n";
+
+  const auto messages = read(bytes, "t.csv").faults.messages();
+
+  ASSERT_EQ(messages.size(), 21u);
+  EXPECT_EQ(messages.back(), "t.csv: 30 more: wrong number of fields");
+}
+
+TEST(Reader, AFileWithoutRowsIsAFault) {
+  EXPECT_THAT(read("", "t.csv").faults.messages(), ElementsAre("t.csv: holds no rows"));
+  EXPECT_THAT(read("text,label\n", "t.csv").faults.messages(),
+              ElementsAre("t.csv: holds a header and no rows"));
+}
+
+TEST(Reader, UnknownSettingsAreRefused) {
+  EXPECT_THAT(refusal("", "t", {.format = "xml"}), HasSubstr("data.format \"xml\" is not one of"));
+  EXPECT_THAT(refusal("", "t", {.columns = {{"txt", "a"}}}),
+              HasSubstr("\"txt\" is not one of text"));
+}
+
+RC_GTEST_PROP(CsvReader, GivesBackWhatWasWritten, (const std::vector<std::string>& fields)) {
+  std::string bytes = "text,label\n";
+  std::size_t expected = 0;
+  for (const std::string& field : fields) {
+    if (field.find_first_not_of(" \t\r\n\v\f") == std::string::npos ||
+        field.find('\0') != field.npos)
+      continue;
+    bytes += csv_field(field) + "," + csv_field("x") + "\r\n";
+    ++expected;
+  }
+
+  const auto table = read_table(bytes, "t.csv", {});
+
+  RC_ASSERT(static_cast<bool>(table));
+  RC_ASSERT(static_cast<std::int64_t>(table->rows.size()) + table->faults.count("not UTF-8") +
+                (expected == 0 ? 1 : 0) ==
+            static_cast<std::int64_t>(expected) + table->faults.count("no rows"));
+  std::size_t next = 0;
+  for (const std::string& field : fields)
+    if (next < table->rows.size() && field == table->rows[next].text) ++next;
+  RC_ASSERT(next == table->rows.size());
+}
+
+// Rows of the real files, by the counts in their description.
+TEST(Reader, RealFilesAreReadWhole) {
+  const char* variable = std::getenv("YMIR_SHARED");
+  const std::string root =
+      (variable != nullptr ? variable : YMIR_SOURCE_DIR "/../shared") + std::string("/data/text/");
+  if (!std::filesystem::exists(root)) GTEST_SKIP() << "no corpora in " << root;
+  const auto rows = [&root](const std::string& name, const ReadOptions& options) {
+    const auto table = read_table_file(root + name, options);
+    EXPECT_TRUE(table) << table.error().message;
+    EXPECT_TRUE(table->faults.empty()) << name << ": " << table->faults.messages()[0];
+    return table->rows.size();
+  };
+  const ReadOptions lines{.format = "lines"}, latin{.format = "lines", .encoding = "latin-1"};
+
+  EXPECT_EQ(rows("banking77/train.csv", {.columns = {{"label", "category"}}}), 10'003u);
+  EXPECT_EQ(rows("banking77/test.csv", {.columns = {{"label", "category"}}}), 3'080u);
+  EXPECT_EQ(rows("cola/in_domain_train.tsv", {.columns = {{"text", "3"}, {"label", "1"}}}), 8'551u);
+  EXPECT_EQ(rows("sms_spam/sms.tsv", {.columns = {{"text", "1"}, {"label", "0"}}}), 5'574u);
+  EXPECT_EQ(rows("ag_news_test/test.csv",
+                 {.columns = {{"text", "1"}, {"text_pair", "2"}, {"label", "0"}}}),
+            7'600u);
+  EXPECT_EQ(rows("stsb/stsb-en-train.csv",
+                 {.columns = {{"text", "0"}, {"text_pair", "1"}, {"label", "2"}}}),
+            5'749u);
+  EXPECT_EQ(rows("sentence_classification/stsa.binary.train", lines), 6'920u);
+  EXPECT_EQ(rows("sentence_classification/rt-polarity.all", latin), 10'662u);
+  EXPECT_EQ(rows("sentence_classification/TREC.train.all", latin), 5'452u);
+}
+
+}  // namespace
+}  // namespace ymir

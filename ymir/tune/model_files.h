@@ -1,0 +1,69 @@
+// What a model folder holds, read without torch: configuration, weight files, identity.
+//
+// A folder has config.json, model.safetensors (or model.safetensors.index.json with its shards) and
+// a tokenizer. Pickles are never loaded. Built now: the BERT family; to add one, add its
+// architecture and fields in model_files.cc. Any thread.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ymir/base/result.h"
+#include "ymir/tune/checkpoint/safetensors.h"
+#include "ymir/tune/data/tokenizer.h"
+
+namespace ymir {
+
+struct ModelConfig {
+  std::string family{};  // "bert"
+  int vocabulary_size = 0;
+  int hidden_size = 0;
+  int num_layers = 0;
+  int num_heads = 0;
+  int intermediate_size = 0;
+  int max_positions = 0;  // tokens a row may have
+  int num_token_types = 2;
+  double layer_norm_epsilon = 1e-12;
+  double hidden_dropout = 0.1;
+  double attention_dropout = 0.1;
+  double classifier_dropout = 0.1;  // the config's own, else hidden_dropout
+  int pad_token = 0;
+  std::vector<std::string> labels{};  // id2label, in order; empty when the file names none
+};
+
+// From the text of config.json. Other architectures, activations and position kinds are refused by
+// name, sizes by range.
+Result<ModelConfig> parse_model_config(std::string_view config_json);
+
+struct ModelFiles {
+  std::string folder{};
+  ModelConfig config{};
+  std::vector<std::string> weights{};  // paths, in the order of their names
+  std::string key{};  // sha256 over config, weights and tokenizer: equal key = same backbone
+};
+
+// Reads the configuration and hashes the weights (remembered in `cache`, see file_hash.h); checks
+// that the tokenizer's ids fit the model.
+Result<ModelFiles> read_model_files(const std::string& folder, const Tokenizer& tokenizer,
+                                    const std::string& cache);
+
+// Whether the model knows every id that the tokenizer can give.
+Result<> check_vocabulary(const ModelConfig& config, const Tokenizer& tokenizer);
+
+// All tensors of a model folder. The views live as long as it does.
+class ModelWeights {
+ public:
+  // Refuses a name that stands in two shards, and shards and index that differ.
+  static Result<ModelWeights> open(const std::string& folder);
+  const TensorMap& tensors() const { return tensors_; }
+  const std::vector<std::string>& paths() const { return paths_; }
+
+ private:
+  std::vector<SafetensorsFile> files_;
+  std::vector<std::string> paths_;
+  TensorMap tensors_;
+};
+
+}  // namespace ymir
