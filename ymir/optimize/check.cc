@@ -56,8 +56,8 @@ Result<> check_plan(const RoundProblem& problem, const Solution& solution) {
   // The pairs chosen, by their first job: one pass over the pairs finds whether they are offered.
   std::vector<const Choice*> chosen_by(problem.num_jobs(), nullptr);
   std::vector<std::uint8_t> offered(problem.num_jobs(), 0);
-  const auto look = [&](const Choice& choice, std::span<const Candidate> candidates) {
-    for (const Candidate& c : candidates) {
+  const auto look = [&](const Choice& choice, std::span<const KeptOption> candidates) {
+    for (const KeptOption& c : candidates) {
       if (offered[choice.first] || !equal(problem.option(c), choice.option)) continue;
       offered[choice.first] = 1;
       for (std::size_t r = 0; r < rows.size(); ++r) {

@@ -85,12 +85,12 @@ Result<Solution> solve_forcing(const RoundProblem& problem, const Choice& choice
   rest.reserve(charges(problem, choice));
   const auto gone = [&](JobIndex job) { return job == choice.first || job == choice.second; };
   std::vector<Option> options;
-  const auto collect = [&](std::span<const Candidate> candidates) {
+  const auto collect = [&](std::span<const KeptOption> candidates) {
     options.clear();
-    for (const Candidate& c : candidates) options.push_back(problem.option(c));
+    for (const KeptOption& c : candidates) options.push_back(problem.option(c));
   };
   for (JobIndex j = 0; j < problem.num_jobs(); ++j) {
-    collect(gone(j) ? std::span<const Candidate>{} : problem.alone(j));
+    collect(gone(j) ? std::span<const KeptOption>{} : problem.alone(j));
     rest.add_job(problem.key(j), options, problem.shares(j));
   }
   for (const PairEdge& pair : problem.pairs()) {

@@ -14,10 +14,10 @@ using ::testing::HasSubstr;
 std::vector<Choice> all_choices(const RoundProblem& problem) {
   std::vector<Choice> all;
   for (JobIndex j = 0; j < problem.num_jobs(); ++j) {
-    for (const Candidate& c : problem.alone(j)) all.push_back({j, kNoJob, problem.option(c)});
+    for (const KeptOption& c : problem.alone(j)) all.push_back({j, kNoJob, problem.option(c)});
   }
   for (const PairEdge& pair : problem.pairs()) {
-    for (const Candidate& c : problem.together(pair)) {
+    for (const KeptOption& c : problem.together(pair)) {
       all.push_back({pair.first, pair.second, problem.option(c)});
     }
   }

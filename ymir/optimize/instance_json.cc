@@ -211,9 +211,9 @@ Result<> read_pairs(const Json& list, NamedRound& round, const Index& index) {
   return Ok{};
 }
 
-std::string options_text(const RoundProblem& problem, std::span<const Candidate> candidates) {
+std::string options_text(const RoundProblem& problem, std::span<const KeptOption> candidates) {
   std::string out = "[";
-  for (const Candidate& c : candidates) {
+  for (const KeptOption& c : candidates) {
     const Option o = problem.option(c);
     fmt::format_to(std::back_inserter(out),
                    R"({}{{"gpus": {}, "mode": "{}", "type": {}, "utility": {}}})",

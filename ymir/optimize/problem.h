@@ -47,7 +47,7 @@ struct RowShare {
   int sixteenths = 16;  // 0..16: the part of its GPUs the job charges to the row
 };
 
-// An option as it is kept: 8 bytes, type and GPUs behind `size`, tie noise from the job keys.
+// How an option is kept: 8 bytes, type and GPUs behind `size`, tie noise from the job keys.
 struct KeptOption {
   std::int32_t utility = 0;
   std::uint16_t size = 0;  // index into RoundProblem::sizes()
