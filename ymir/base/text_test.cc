@@ -66,8 +66,12 @@ TEST(Text, EveryCodePointSurvivesUtf8AndSurrogatesDoNot) {
 
     const bool valid = c < 0xD800 || (c > 0xDFFF && c < 0x110000);
     ASSERT_EQ(length, valid ? bytes.size() : 0) << static_cast<unsigned>(c);
-    if (valid) ASSERT_EQ(back, c);
+    if (valid) {
+      ASSERT_EQ(back, c);
+    }
   }
+}
+
 TEST(Text, DurationsAndSizesNeedAKnownUnit) {
   EXPECT_EQ(parse_duration("90s"), 90);
   EXPECT_EQ(parse_duration("1.5h"), 5400);
