@@ -12,17 +12,10 @@
 #include "ymir/base/result.h"
 #include "ymir/core/forecast.h"
 #include "ymir/core/snapshot.h"
+#include "ymir/estimate/estimator_options.h"
+#include "ymir/estimate/knowledge.h"
 
 namespace ymir {
-
-struct EstimatorOptions {
-  double exploration_share = 0.05;  // of GPU time, for pairs whose gain is not known yet
-  std::vector<double> strengths{0.25, 0.5, 1.0};
-  double default_strength = 0.5;
-  int max_probe_sources = 8;
-  bool transfer = true;  // false: normal candidates only
-  Result<> validate() const;
-};
 
 class Estimator {
  public:
@@ -50,7 +43,7 @@ class Estimator {
  private:
   explicit Estimator(EstimatorOptions options);
   EstimatorOptions options_{};
-  struct Impl;  // rows, tables and fits: values in estimator.cc
+  Knowledge knowledge_{};
 };
 
 }  // namespace ymir

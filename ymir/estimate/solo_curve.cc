@@ -1,0 +1,215 @@
+#include "ymir/estimate/solo_curve.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "ymir/base/result.h"
+#include "ymir/estimate/step_time.h"
+
+namespace ymir {
+namespace {
+
+constexpr int kStepGrid = 48;
+constexpr std::array<double, 3> kPowerPrior{0.35, 0.4, 0.25};  // powers 1, 2, 3
+// Where the target lies between the floor (0) and the start (1): most targets are near the best
+// that the job can do.
+constexpr std::array<double, 7> kHeights{0.02, 0.05, 0.1, 0.18, 0.28, 0.42, 0.6};
+// What a real curve does that no curve of the family does, in error; and evaluations of one run
+// share it, so that many say less than their number.
+constexpr double kModelError = 0.03;
+double temper(std::size_t points) { return 1 / (1 + 0.15 * (static_cast<double>(points) - 1)); }
+// Spread of ln steps within a class before many jobs have been seen.
+constexpr double kClassSpread = 0.7;
+constexpr double kClassPseudoRows = 1.5;
+
+LearningCurve curve_through(double start, double goal, double steps, double height, int power) {
+  // floor = (goal - height * start) / (1 - height), but an error is not negative.
+  LearningCurve c{start, std::max(0.0, (goal - height * start) / (1 - height)), 1, power, steps};
+  const double reached = (goal - c.floor) / (start - c.floor);
+  c.half = steps / std::pow(1 / reached - 1, 1.0 / power);
+  return c;
+}
+
+double log_likelihood(const LearningCurve& curve, const std::vector<ErrorPoint>& points) {
+  double sum = 0;
+  for (const ErrorPoint& point : points) {
+    const double miss = point.error - curve.error(point.step);
+    // Student-like tails: one odd evaluation must not decide alone.
+    sum -= 2.5 * std::log1p(miss * miss / (4 * point.variance));
+  }
+  return sum * temper(points.size());
+}
+
+}  // namespace
+
+double LearningCurve::error(double step) const {
+  const double x = std::max(step, 0.0) / half;
+  double grown = x;
+  for (int i = 1; i < power; ++i) grown *= x;
+  return floor + (start - floor) / (1 + grown);
+}
+
+SoloBelief::SoloBelief(const SoloEvidence& e) : points_(e.points.size()) {
+  YMIR_CHECK(e.goal > 0 && e.start > e.goal, "solo curve: the target is no way down");
+  const double mean = std::log(e.prior_steps.p50);
+  const double spread =
+      std::max(0.05, std::log(e.prior_steps.p90 / e.prior_steps.p10) / (2 * kZ90));
+  const double unmet = std::log(std::max(e.not_reached_before, 0.5) + 0.5);
+  const double low = std::max(mean - 3 * spread, unmet);
+  const double high = std::max(mean + 3 * spread, low + 1.5);
+  double best = -INFINITY;
+  for (int i = 0; i <= kStepGrid; ++i) {
+    const double log_steps = low + (high - low) * i / kStepGrid;
+    const double z = (log_steps - mean) / spread;
+    for (const double height : kHeights) {
+      for (int power = 1; power <= 3; ++power) {
+        Weighted w{curve_through(e.start, e.goal, std::exp(log_steps), height, power)};
+        w.weight = std::log(kPowerPrior[static_cast<std::size_t>(power - 1)]) - 0.5 * z * z +
+                   log_likelihood(w.curve, e.points);
+        best = std::max(best, w.weight);
+        curves_.push_back(w);
+      }
+    }
+  }
+  double total = 0;
+  for (Weighted& w : curves_) {
+    w.weight = std::exp(w.weight - best);
+    total += w.weight;
+    w.cumulative = total;
+  }
+  for (Weighted& w : curves_) {
+    w.weight /= total;
+    w.cumulative /= total;
+  }
+}
+
+const LearningCurve& SoloBelief::at(double u) const {
+  const auto found = std::ranges::lower_bound(curves_, u, {}, &Weighted::cumulative);
+  return (found == curves_.end() ? curves_.back() : *found).curve;
+}
+
+Interval SoloBelief::steps() const {
+  return {at(0.1).steps_to_target, at(0.5).steps_to_target, at(0.9).steps_to_target};
+}
+
+double SoloBelief::expected_error(double step) const {
+  double sum = 0;
+  for (const Weighted& w : curves_) sum += w.weight * w.curve.error(step);
+  return sum;
+}
+
+double SoloBelief::deviation(double step) const {
+  const double mean = expected_error(step);
+  double sum = 0;
+  for (const Weighted& w : curves_) {
+    const double d = w.curve.error(step) - mean;
+    sum += w.weight * d * d;
+  }
+  return std::sqrt(sum);
+}
+
+// --- class priors ---
+
+void ClassPriors::add(const std::string& key, double steps, bool reached, double total_steps) {
+  const double seen = std::max(1.0, reached ? steps : 1.3 * std::max(steps, 1.0));
+  logs_[key].push_back(std::log(seen) - 0.5 * std::log(std::max(total_steps, 1.0)));
+}
+
+// Steps of similar jobs agree neither as steps nor as shares of the job's own limit; between the
+// two (the root) is the compromise. Before any job: 0.35 of the limit, very wide.
+Interval ClassPriors::steps(const std::string& key, double total_steps) const {
+  const double total = std::max(total_steps, 1.0), half_log = 0.5 * std::log(total);
+  const double prior = std::log(0.35 * total) - half_log;
+  const auto found = logs_.find(key);
+  if (found == logs_.end()) return log_normal(prior + half_log, 1.0);
+  const std::vector<double>& logs = found->second;
+  const auto n = static_cast<double>(logs.size());
+  double sum = kClassPseudoRows * prior;
+  for (const double x : logs) sum += x;
+  const double mean = sum / (n + kClassPseudoRows);
+  double squares = 4 * kClassSpread * kClassSpread;  // four pseudo-rows of the spread
+  for (const double x : logs) squares += (x - mean) * (x - mean);
+  const double spread = std::sqrt(squares / (n + 4) * (1 + 1 / (n + kClassPseudoRows)));
+  return log_normal(mean + half_log, spread);
+}
+
+std::int64_t ClassPriors::rows(const std::string& key) const {
+  const auto found = logs_.find(key);
+  return found == logs_.end() ? 0 : static_cast<std::int64_t>(found->second.size());
+}
+
+// --- from the snapshot ---
+
+std::string judged_metric(const JobSpec& spec) {
+  if (!spec.target.metric.empty()) return spec.target.metric;
+  return spec.metrics.empty() ? std::string() : spec.metrics.front();
+}
+
+bool has_target(const JobSpec& spec) { return !spec.target.metric.empty(); }
+
+std::string class_key(const JobView& job) {
+  return job.facts.backbone + " " + method_name(job.spec.method);
+}
+
+double error_of(const std::string& metric, double value) {
+  return larger_is_better(metric) ? 1 - value : value;
+}
+double value_of(const std::string& metric, double error) {
+  return larger_is_better(metric) ? 1 - error : error;
+}
+
+std::optional<double> metric_of(const Evaluation& evaluation, const std::string& metric) {
+  const auto found = evaluation.metrics.find(metric);
+  if (found == evaluation.metrics.end() || !std::isfinite(found->second)) return std::nullopt;
+  return found->second;
+}
+
+double evaluation_variance(const JobView& job, double error) {
+  const auto rows = static_cast<double>(std::max<std::int64_t>(job.facts.validation_rows, 20));
+  const double share = std::clamp(error, 0.02, 0.98);
+  return share * (1 - share) / rows + kModelError * kModelError;
+}
+
+std::vector<Evaluation> own_evaluations(const JobView& job) {
+  std::map<std::int64_t, Evaluation> by_step;
+  if (job.profile) {
+    for (const Evaluation& e : job.profile->evaluations) by_step[e.step] = e;
+  }
+  if (!job.merged) {
+    for (const Evaluation& e : job.evaluations) by_step[e.step] = e;
+  }
+  std::vector<Evaluation> result;
+  for (auto& [step, evaluation] : by_step) result.push_back(std::move(evaluation));
+  return result;
+}
+
+SoloBelief solo_belief(const JobView& job, const ClassPriors& priors) {
+  const std::string metric = judged_metric(job.spec);
+  SoloEvidence evidence;
+  const double goal = error_of(metric, job.spec.target.value);
+  std::optional<double> first;
+  for (const Evaluation& e : own_evaluations(job)) {
+    const std::optional<double> value = metric_of(e, metric);
+    if (!value) continue;
+    const double error = error_of(metric, *value);
+    if (!first) first = error;
+    if (e.step == 0) continue;
+    evidence.points.push_back(
+        {static_cast<double>(e.step), error, evaluation_variance(job, error)});
+    if (!reaches(job.spec.target, *value)) {
+      evidence.not_reached_before = static_cast<double>(e.step);
+    }
+  }
+  // Before the first step a fresh head knows nothing. Chance of a classifier; else what was seen
+  // first, or twice the target's error.
+  const double chance = job.spec.kind == TaskKind::kClassify && job.facts.num_labels >= 2
+                            ? 1 - 1.0 / job.facts.num_labels
+                            : std::max(2 * goal, first.value_or(0));
+  evidence.goal = std::max(goal, 1e-3);
+  evidence.start = std::max({chance, first.value_or(0), 1.1 * evidence.goal + 0.02});
+  evidence.prior_steps = priors.steps(class_key(job), static_cast<double>(job.facts.total_steps));
+  return SoloBelief(evidence);
+}
+
+}  // namespace ymir

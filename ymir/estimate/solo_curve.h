@@ -1,0 +1,94 @@
+// SoloBelief: what is believed of a job's learning curve when it trains alone, and so of the
+// optimizer steps until its own target. The baseline of every claim about transfer.
+//
+// A weighted set of curves: error(k) = floor + (start - floor) / (1 + (k / half)^power). Power 1 is
+// the rational curve of Optimus [EuroSys'18]; higher powers start flat, as fine-tuning of a fresh
+// head does. The prior over the steps to target comes from finished jobs of the same backbone and
+// method (ClassPriors); the job's own evaluations weigh the curves by their likelihood. So with one
+// noisy evaluation the answer is mostly the prior's, with many it is the curve's, and the interval
+// says which. Errors: 1 - metric where larger is better, else the metric. Pure, any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ymir/base/interval.h"
+#include "ymir/base/result.h"
+#include "ymir/core/snapshot.h"
+#include "ymir/estimate/draws.h"
+
+namespace ymir {
+
+// An error seen at a step of the job, with its variance (sampling of the validation rows and what
+// the curve family can't follow).
+struct ErrorPoint {
+  double step = 0;
+  double error = 0;
+  double variance = 0;
+};
+
+struct LearningCurve {
+  double start = 1, floor = 0, half = 1;
+  int power = 1;
+  double steps_to_target = 1;  // may lie beyond the job's last step: it ends without the target
+  double error(double step) const;
+};
+
+struct SoloEvidence {
+  double start = 1;  // error before the first step
+  double goal = 0;   // error at the target; below start
+  std::vector<ErrorPoint> points{};
+  double not_reached_before = 0;  // the last step at which the target was seen unmet
+  Interval prior_steps{1, 1, 1};  // to the target
+};
+
+class SoloBelief {
+ public:
+  explicit SoloBelief(const SoloEvidence& evidence);
+
+  // The curve at this share of the belief, ordered by steps to target: a draw, for a uniform u.
+  const LearningCurve& at(double u) const;
+  Interval steps() const;  // to the target
+  // Error expected at a step, and its standard deviation over the curves.
+  double expected_error(double step) const;
+  double deviation(double step) const;
+  std::size_t points() const { return points_; }
+
+ private:
+  struct Weighted {
+    LearningCurve curve{};
+    double weight = 0, cumulative = 0;
+  };
+  std::vector<Weighted> curves_{};  // by steps to target
+  std::size_t points_ = 0;
+};
+
+// Steps to target of finished jobs, by backbone and method.
+class ClassPriors {
+ public:
+  // A job ended that had learnt from nobody. Not reached counts as somewhat beyond its last step.
+  void add(const std::string& key, double steps, bool reached, double total_steps);
+  Interval steps(const std::string& key, double total_steps) const;
+  std::int64_t rows(const std::string& key) const;
+
+ private:
+  std::map<std::string, std::vector<double>> logs_{};  // ln(steps / sqrt(total))
+};
+
+// --- from the snapshot ---
+std::string judged_metric(const JobSpec& spec);  // of the target, else the first one reported
+bool has_target(const JobSpec& spec);
+std::string class_key(const JobView& job);
+double error_of(const std::string& metric, double value);
+double value_of(const std::string& metric, double error);
+std::optional<double> metric_of(const Evaluation& evaluation, const std::string& metric);
+double evaluation_variance(const JobView& job, double error);
+// Evaluations of the job's own path only: its profile, and what it did alone.
+std::vector<Evaluation> own_evaluations(const JobView& job);
+// Belief of how the job does alone. Only for jobs with a target.
+SoloBelief solo_belief(const JobView& job, const ClassPriors& priors);
+
+}  // namespace ymir

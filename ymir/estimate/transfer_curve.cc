@@ -1,0 +1,103 @@
+#include "ymir/estimate/transfer_curve.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ymir {
+namespace {
+
+constexpr int kSpeedupGrid = 40;
+// Less is never believed before a run: the prior must leave room for what is seen.
+constexpr double kLeastSpread = 0.35;
+
+template <class Worlds, class Value>
+double weighted_quantile(Worlds worlds, double probability, Value value) {
+  std::ranges::sort(worlds, {}, value);
+  double sum = 0;
+  for (const auto& world : worlds) {
+    sum += world.weight;
+    if (sum >= probability) return value(world);
+  }
+  return value(worlds.back());
+}
+
+double log_likelihood(const LearningCurve& curve, double speedup,
+                      const std::vector<ErrorPoint>& points) {
+  double sum = 0;
+  for (const ErrorPoint& point : points) {
+    const double miss = point.error - curve.error(speedup * point.step);
+    sum -= 2.5 * std::log1p(miss * miss / (4 * point.variance));
+  }
+  return sum / (1 + 0.15 * (static_cast<double>(points.size()) - 1));
+}
+
+}  // namespace
+
+MergedBelief::MergedBelief(const SoloBelief& solo, const Interval& prior,
+                           const std::vector<ErrorPoint>& points) {
+  const double mean = std::log(prior.p50);
+  const double spread = std::max(kLeastSpread, std::log(prior.p90 / prior.p10) / (2 * kZ90));
+  double best = -INFINITY;
+  for (const double u : uniform(Dimension::kCurve)) {
+    const LearningCurve& curve = solo.at(u);
+    for (int i = 0; i <= kSpeedupGrid; ++i) {
+      const double z = -3 + 6.0 * i / kSpeedupGrid;
+      const double speedup = std::exp(mean + z * spread);
+      const double weight = -0.5 * z * z + log_likelihood(curve, speedup, points);
+      worlds_.push_back({speedup, curve.steps_to_target, weight});
+      best = std::max(best, weight);
+    }
+  }
+  double total = 0;
+  for (Weighted& world : worlds_) {
+    world.weight = std::exp(world.weight - best);
+    total += world.weight;
+  }
+  for (Weighted& world : worlds_) world.weight /= total;
+}
+
+Interval MergedBelief::speedup() const {
+  auto value = [](const Weighted& world) { return world.speedup; };
+  return {weighted_quantile(worlds_, 0.1, value), weighted_quantile(worlds_, 0.5, value),
+          weighted_quantile(worlds_, 0.9, value)};
+}
+
+double MergedBelief::helps(double own_step) const {
+  double sum = 0;
+  for (const Weighted& world : worlds_) {
+    if (world.with() < world.alone - own_step) sum += world.weight;
+  }
+  return std::clamp(sum, 0.0, 1.0);
+}
+
+Draws MergedBelief::steps() const {
+  std::vector<Weighted> sorted = worlds_;
+  std::ranges::sort(sorted, {}, &Weighted::with);
+  Draws result{};
+  // The draws of the curve dimension, each at its own share of the belief.
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const double u = uniform(Dimension::kCurve)[i];
+    double sum = 0;
+    result[i] = sorted.back().with();
+    for (const Weighted& world : sorted) {
+      sum += world.weight;
+      if (sum >= u) {
+        result[i] = world.with();
+        break;
+      }
+    }
+  }
+  return result;
+}
+
+double MergedBelief::lost_by_going_on(double step, double own_step, double last_step) const {
+  double sum = 0;
+  for (const Weighted& world : worlds_) {
+    const double on = std::max(0.0, std::min(world.with(), last_step) - step);
+    const double back = std::max(0.0, std::min(world.alone, last_step) - own_step);
+    sum += world.weight * (on - back);
+  }
+  return sum;
+}
+
+}  // namespace ymir
