@@ -186,4 +186,29 @@ std::string format_bytes(double bytes) {
   return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, kUnits[unit]);
 }
 
+std::optional<double> parse_duration(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  const char unit = text.back();
+  const double scale = unit == 's'   ? 1
+                       : unit == 'm' ? 60
+                       : unit == 'h' ? 3600
+                       : unit == 'd' ? 86400
+                                     : 0;
+  const auto number = parse_double(text.substr(0, text.size() - 1));
+  if (scale == 0 || !number || *number < 0) return std::nullopt;
+  return *number * scale;
+}
+
+std::optional<std::int64_t> parse_size(std::string_view text) {
+  static constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"TiB", 0x1p40}, {"GiB", 0x1p30}, {"MiB", 0x1p20}, {"KiB", 0x1p10}, {"B", 1}, {"", 1}};
+  for (const auto& [unit, scale] : kUnits) {
+    if (!text.ends_with(unit)) continue;
+    const auto number = parse_double(text.substr(0, text.size() - unit.size()));
+    if (!number || *number < 0 || *number * scale > 0x1p62) return std::nullopt;
+    return static_cast<std::int64_t>(*number * scale);
+  }
+  return std::nullopt;
+}
+
 }  // namespace ymir

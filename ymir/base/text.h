@@ -40,4 +40,9 @@ std::string fit(std::string_view utf8, int width);
 std::string format_duration(double seconds);
 std::string format_bytes(double bytes);  // "1.4 GiB"
 
+// As people write them, with the unit: "90s" "1.5h" "2d" in seconds; "16GiB" "512MiB" "1000" in
+// bytes (a plain number is bytes). Not negative, finite.
+std::optional<double> parse_duration(std::string_view text);
+std::optional<std::int64_t> parse_size(std::string_view text);
+
 }  // namespace ymir

@@ -66,8 +66,22 @@ TEST(Text, EveryCodePointSurvivesUtf8AndSurrogatesDoNot) {
 
     const bool valid = c < 0xD800 || (c > 0xDFFF && c < 0x110000);
     ASSERT_EQ(length, valid ? bytes.size() : 0) << static_cast<unsigned>(c);
-    if (valid) ASSERT_EQ(back, c);
+    if (valid) {
+      ASSERT_EQ(back, c);
+    }
   }
+}
+
+TEST(Text, DurationsAndSizesNeedAKnownUnit) {
+  EXPECT_EQ(parse_duration("90s"), 90);
+  EXPECT_EQ(parse_duration("1.5h"), 5400);
+  EXPECT_EQ(parse_duration("2d"), 172800);
+  for (const char* bad : {"", "s", "90", "-1s", "5 m", "5min", "infs"})
+    EXPECT_FALSE(parse_duration(bad)) << bad;
+  EXPECT_EQ(parse_size("16GiB"), std::int64_t{16} << 30);
+  EXPECT_EQ(parse_size("1000"), 1000);
+  for (const char* bad : {"", "GiB", "16GB", "-1MiB", "1e300TiB"})
+    EXPECT_FALSE(parse_size(bad)) << bad;
 }
 
 }  // namespace

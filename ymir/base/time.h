@@ -4,6 +4,9 @@
 
 #include <chrono>
 #include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
 
 namespace ymir {
 
@@ -25,5 +28,11 @@ inline Seconds operator-(Time a, Time b) {
 inline double to_seconds(Time t) { return Seconds(t.time_since_epoch()).count(); }
 inline Time from_seconds(double s) { return Time{} + Seconds(s); }
 inline constexpr Time kNever = Time::max();
+
+Time wall_clock();  // now, of the live world
+// RFC 3339 with offset, "2027-01-15T18:00:00Z"; years 1970 to 2199.
+std::optional<Time> parse_time(std::string_view text);
+std::string format_time(Time time);        // UTC, whole seconds
+std::string format_local_time(Time time);  // "2027-01-15 18:00:00 CET"
 
 }  // namespace ymir

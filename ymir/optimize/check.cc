@@ -36,39 +36,49 @@ bool equal(const Option& a, const Option& b) {
   return a.utility == b.utility && a.gpus == b.gpus && a.type == b.type && a.mode == b.mode;
 }
 
-Result<> check_plan(const RoundProblem& problem, const Solution& solution) {
-  const std::vector<Row> rows = problem.rows();
-  std::vector<std::int64_t> used(rows.size(), 0);
+Result<> check_jobs(const RoundProblem& problem, const Solution& solution) {
   std::vector<std::uint8_t> taken(problem.num_jobs(), 0);
-  std::int64_t value = 0;
   for (const Choice& choice : solution.chosen) {
-    for (const JobIndex job : {choice.first, choice.second}) {
-      if (job == kNoJob && job == choice.second && choice.first != kNoJob) continue;
+    const JobIndex jobs[] = {choice.first, choice.second};
+    for (int k = 0; k < (choice.second == kNoJob ? 1 : 2); ++k) {
+      const JobIndex job = jobs[k];
       if (job < 0 || job >= problem.num_jobs()) return fault(fmt::format("no such job: {}", job));
       if (taken[job]++) return fault(fmt::format("job chosen twice: {}", job));
     }
-    std::span<const KeptOption> offered = problem.alone(choice.first);
-    bool found = false;
-    const auto look = [&] {
-      for (const KeptOption& c : offered) {
-        if (!equal(problem.option(c), choice.option) || found) continue;
-        found = true;
-        for (std::size_t r = 0; r < rows.size(); ++r) {
-          used[r] += charge(problem, rows[r], choice.first, choice.second, problem.sizes()[c.size]);
-        }
-      }
-    };
-    if (choice.second == kNoJob) {
-      look();
-    } else {
-      for (const PairEdge& pair : problem.pairs()) {
-        if (pair.first != choice.first || pair.second != choice.second) continue;
-        offered = problem.together(pair);
-        look();
+  }
+  return Ok{};
+}
+
+Result<> check_plan(const RoundProblem& problem, const Solution& solution) {
+  YMIR_TRY(check_jobs(problem, solution));
+  const std::vector<Row> rows = problem.rows();
+  std::vector<std::int64_t> used(rows.size(), 0);
+  // The pairs chosen, by their first job: one pass over the pairs finds whether they are offered.
+  std::vector<const Choice*> chosen_by(problem.num_jobs(), nullptr);
+  std::vector<std::uint8_t> offered(problem.num_jobs(), 0);
+  const auto look = [&](const Choice& choice, std::span<const KeptOption> candidates) {
+    for (const KeptOption& c : candidates) {
+      if (offered[choice.first] || !equal(problem.option(c), choice.option)) continue;
+      offered[choice.first] = 1;
+      for (std::size_t r = 0; r < rows.size(); ++r) {
+        used[r] += charge(problem, rows[r], choice.first, choice.second, problem.sizes()[c.size]);
       }
     }
-    if (!found) return fault(fmt::format("not offered: jobs {} {}", choice.first, choice.second));
+  };
+  std::int64_t value = 0;
+  for (const Choice& choice : solution.chosen) {
     value += choice.option.utility;
+    chosen_by[choice.first] = &choice;
+    if (choice.second == kNoJob) look(choice, problem.alone(choice.first));
+  }
+  for (const PairEdge& pair : problem.pairs()) {
+    const Choice* choice = chosen_by[pair.first];
+    if (choice && choice->second == pair.second) look(*choice, problem.together(pair));
+  }
+  for (const Choice& choice : solution.chosen) {
+    if (!offered[choice.first]) {
+      return fault(fmt::format("not offered: jobs {} {}", choice.first, choice.second));
+    }
   }
   for (std::size_t r = 0; r < rows.size(); ++r) {
     if (used[r] > rows[r].capacity) {

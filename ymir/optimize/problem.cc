@@ -51,6 +51,40 @@ void RoundProblem::reset(std::span<const Capacity> types, std::span<const int> e
   for (const int row : extra_rows_) {
     if (bad(row)) fault(fmt::format("row capacity not in 0..{}: {}", kMaxCapacity, row));
   }
+  if (!fault_.empty()) {  // nothing can be added to rows that make no sense
+    types_.clear();
+    extra_rows_.clear();
+  }
+  set_rows();
+}
+
+// The rows as they are given, charges counted one by one.
+void RoundProblem::set_rows() {
+  raw_rows_.clear();
+  first_row_of_.clear();
+  for (int t = 0; t < num_types(); ++t) {
+    const Capacity& type = types_[t];
+    first_row_of_.push_back(static_cast<std::int32_t>(raw_rows_.size()));
+    raw_rows_.push_back({t, 1, -1, type.gpus, 1});
+    for (int k = 1; k < static_cast<int>(type.blocks.size()); ++k) {
+      raw_rows_.push_back({t, 1 << k, -1, std::int64_t{type.blocks[k]} << k, 1});
+    }
+  }
+  first_row_of_.push_back(static_cast<std::int32_t>(raw_rows_.size()));
+  for (int x = 0; x < static_cast<int>(extra_rows_.size()); ++x) {
+    raw_rows_.push_back({-1, 0, x, std::int64_t{32} * extra_rows_[x], 1});
+  }
+}
+
+void RoundProblem::reserve(std::span<const std::int64_t> by_row) {
+  YMIR_CHECK(by_row.size() == raw_rows_.size() && keys_.empty(), "reserve() after reset()");
+  for (std::size_t r = 0; r < by_row.size(); ++r) {
+    if (by_row[r] < 0 || by_row[r] > raw_rows_[r].capacity) {
+      fault(fmt::format("row {} has {}, not {} to reserve", r, raw_rows_[r].capacity, by_row[r]));
+      continue;
+    }
+    raw_rows_[r].capacity -= by_row[r];
+  }
 }
 
 JobIndex RoundProblem::add_job(std::uint64_t key, std::span<const Option> alone,
@@ -101,7 +135,7 @@ std::int64_t RoundProblem::keep(std::span<const Option> options, JobIndex first,
   for (std::size_t k = 0; k < options.size(); ++k) {
     const Option& option = in[k];
     if (k > 0 && option.type != in[k - 1].type) highest = 0;
-    if (option.type >= types_.size() || option.type >= kMaxTypes || option.utility < 0) {
+    if (option.type >= types_.size() || option.utility < 0) {
       fault(fmt::format("option of type {} with utility {}: not in the problem", option.type,
                         option.utility));
       continue;
@@ -123,24 +157,20 @@ std::int64_t RoundProblem::keep(std::span<const Option> options, JobIndex first,
 
 // A candidate that overdraws a row by itself is in no plan, and would only loosen the relaxation.
 bool RoundProblem::fits_alone(const Option& option, JobIndex first, JobIndex second) const {
-  const Capacity& type = types_[option.type];
-  if (option.gpus > type.gpus) return false;
-  for (std::size_t k = 1; k < type.blocks.size() && option.gpus >> k > 0; ++k) {
-    if (option.gpus > std::int64_t{type.blocks[k]} << k) return false;
+  for (int r = first_row_of_[option.type]; r < first_row_of_[option.type + 1]; ++r) {
+    if (option.gpus >= raw_rows_[r].min_gpus && option.gpus > raw_rows_[r].capacity) return false;
   }
-  if (extra_rows_.empty()) return true;
-  for (const RowShare& own : shares(first)) {
-    std::int64_t sixteenths = 0;
-    for (const JobIndex job : {first, second}) {
-      for (const RowShare& share : shares(job)) {
-        if (share.row == own.row) sixteenths += share.sixteenths;
+  const std::size_t first_extra = first_row_of_.back();
+  for (const JobIndex one : {first, second}) {
+    for (const RowShare& own : shares(one)) {
+      std::int64_t sixteenths = 0;
+      for (const JobIndex job : {first, second}) {
+        for (const RowShare& share : shares(job)) {
+          if (share.row == own.row) sixteenths += share.sixteenths;
+        }
       }
+      if (sixteenths * option.gpus > raw_rows_[first_extra + own.row].capacity) return false;
     }
-    if (sixteenths * option.gpus > std::int64_t{32} * extra_rows_[own.row]) return false;
-  }
-  if (first == second) return true;
-  for (const RowShare& other : shares(second)) {  // rows of the second job alone
-    if (other.sixteenths * option.gpus > 32 * extra_rows_[other.row]) return false;
   }
   return true;
 }
@@ -179,33 +209,24 @@ Option RoundProblem::option(const KeptOption& candidate) const {
 }
 
 std::vector<Row> RoundProblem::rows() const {
-  std::vector<Row> rows;
-  const auto add = [&](Row row, std::int64_t unit) {
+  std::int64_t all_sizes = 0;
+  for (const SizeClass& size : sizes_) all_sizes = std::gcd(all_sizes, std::int64_t{size.gpus});
+  std::vector<Row> rows = raw_rows_;
+  for (Row& row : rows) {
+    std::int64_t unit = 0;
+    if (row.extra >= 0) {
+      for (const RowShare& share : shares_) {
+        if (share.row == row.extra) unit = std::gcd(unit, std::int64_t{share.sixteenths});
+      }
+      unit *= all_sizes;
+    } else {
+      for (const SizeClass& size : sizes_) {
+        const bool charged = size.type == row.type && size.gpus >= row.min_gpus;
+        if (charged) unit = std::gcd(unit, std::int64_t{size.gpus});
+      }
+    }
     row.unit = std::max<std::int64_t>(1, unit);
     row.capacity -= row.capacity % row.unit;
-    rows.push_back(row);
-  };
-  for (int t = 0; t < num_types(); ++t) {
-    const Capacity& type = types_[static_cast<std::size_t>(t)];
-    for (std::size_t k = 0; k < std::max<std::size_t>(1, type.blocks.size()); ++k) {
-      const int smallest = 1 << k;
-      std::int64_t unit = 0;
-      for (const SizeClass& size : sizes_) {
-        if (size.type == t && size.gpus >= smallest) unit = std::gcd(unit, std::int64_t{size.gpus});
-      }
-      const std::int64_t whole = k == 0 ? type.gpus : std::int64_t{type.blocks[k]} << k;
-      add({t, smallest, -1, whole, 1}, unit);
-    }
-  }
-  std::int64_t gpus_unit = 0;
-  for (const SizeClass& size : sizes_) gpus_unit = std::gcd(gpus_unit, std::int64_t{size.gpus});
-  for (int x = 0; x < static_cast<int>(extra_rows_.size()); ++x) {
-    std::int64_t unit = 0;
-    for (const RowShare& share : shares_) {
-      if (share.row == x) unit = std::gcd(unit, std::int64_t{share.sixteenths});
-    }
-    add({-1, 0, x, std::int64_t{32} * extra_rows_[static_cast<std::size_t>(x)], 1},
-        unit * gpus_unit);
   }
   return rows;
 }

@@ -47,7 +47,7 @@ struct RowShare {
   int sixteenths = 16;  // 0..16: the part of its GPUs the job charges to the row
 };
 
-// An option as it is kept: 8 bytes, type and GPUs behind `size`, tie noise from the job keys.
+// How an option is kept: 8 bytes, type and GPUs behind `size`, tie noise from the job keys.
 struct KeptOption {
   std::int32_t utility = 0;
   std::uint16_t size = 0;  // index into RoundProblem::sizes()
@@ -76,6 +76,9 @@ class RoundProblem {
  public:
   // Empties the problem. `extra_rows` are capacities in GPUs.
   void reset(std::span<const Capacity> types, std::span<const int> extra_rows = {});
+  // Lowers the capacities, by row in the order of rows(): what something outside holds already.
+  // Call it before jobs are added.
+  void reserve(std::span<const std::int64_t> by_row);
   JobIndex add_job(std::uint64_t key, std::span<const Option> alone,
                    std::span<const RowShare> shares = {});
   // At most once per pair of jobs is usual; given twice, the candidates add up.
@@ -113,10 +116,13 @@ class RoundProblem {
   std::int64_t keep(std::span<const Option> options, JobIndex first, JobIndex second,
                     std::vector<KeptOption>& out);
   bool fits_alone(const Option& option, JobIndex first, JobIndex second) const;
+  void set_rows();
   std::uint16_t size_class(std::uint8_t type, std::uint16_t gpus);
   void fault(std::string what);
 
   std::vector<Capacity> types_;
+  std::vector<Row> raw_rows_;               // before rounding to units
+  std::vector<std::int32_t> first_row_of_;  // by type
   std::vector<int> extra_rows_;
   std::vector<std::uint64_t> keys_;
   std::vector<std::uint32_t> alone_begin_, share_begin_;

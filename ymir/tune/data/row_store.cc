@@ -70,9 +70,9 @@ class ArrayReader {
 
   template <class T>
   bool take(std::size_t count, std::span<const T>& out) {
-    if (count > rest_.size() / sizeof(T)) return false;
+    if (count > rest_.size() / sizeof(T) || rounded(count * sizeof(T)) > rest_.size()) return false;
     out = {reinterpret_cast<const T*>(rest_.data()), count};
-    rest_ = rest_.subspan(std::min(rounded(count * sizeof(T)), rest_.size()));
+    rest_ = rest_.subspan(rounded(count * sizeof(T)));
     return true;
   }
   bool at_end() const { return rest_.empty(); }

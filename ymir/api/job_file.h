@@ -1,0 +1,42 @@
+// The job file: YAML -> JobSpec with every default resolved, or everything that is wrong with it
+// (service.md 1). What the file names on disk is not opened here; see the data check for that.
+// To add a key: a line in the table of job_file.cc, a line in write_job_file, a test. Pure, any
+// thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ymir/api/yaml_tree.h"
+#include "ymir/base/time.h"
+#include "ymir/core/job.h"
+
+namespace ymir {
+
+struct JobFileOptions {
+  std::string file = "job.yaml";  // as shown in front of a fault; its stem is the default name
+  std::string folder = "/";       // absolute; relative paths in the file start here
+  std::string owner{};            // who submits; the default trust domain is private:<owner>
+  std::vector<std::string> trust_domains{};  // further domains that the owner is a member of
+  int num_slots = 0;                         // GPUs (or CPU slots) of the pool; 0 = not known
+  Time now{};                                // for deadlines
+};
+
+struct JobFileResult {
+  JobSpec spec{};                    // complete only when there is no fault
+  std::vector<JobFault> faults{};    // by position, at most kMaxJobFaults
+  std::vector<std::string> notes{};  // worth knowing, no fault
+};
+
+inline constexpr std::size_t kMaxJobFaults = 50;
+
+JobFileResult read_job_file(std::string_view text, const JobFileOptions& options);
+
+// "job.yaml:3:5: train.lr: 0.0 must be > 0 [range]"
+std::string to_string(const JobFault& fault, std::string_view file);
+
+// The resolved job as a job file: reading it again gives the same spec, whatever its folder.
+std::string write_job_file(const JobSpec& spec);
+
+}  // namespace ymir
