@@ -1,0 +1,60 @@
+// DataCheck: reads jobs' files in a child program, so that no data, model or tokenizer file is ever
+// parsed by ymird itself (service.md 6.5).
+//
+// The child reads the JobSpec as JSON from stdin and prints one JSON object: {"facts":{...}} or
+// {"faults":["file:line:column: text",...]}. It has limits of time, processor, memory and output;
+// a child that dies or prints something else gives a fault that says so. One check at a time, in
+// the order asked, on a thread of its own; start() and take() from any thread.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ymir/base/result.h"
+#include "ymir/base/time.h"
+#include "ymir/core/event.h"
+
+namespace ymir {
+
+struct DataCheckOptions {
+  std::vector<std::string> command{};  // program and its arguments
+  Seconds time{600};
+  double cpu_seconds = 600;
+  double memory_bytes = 16.0 * (1ULL << 30);  // of address space
+  std::size_t most_waiting = 10'000;
+  Result<> validate() const;
+};
+
+class DataCheck {
+ public:
+  // `done` is called on the check's thread with DataChecked or DataRefused.
+  DataCheck(DataCheckOptions options, std::function<void(EventBody)> done);
+  ~DataCheck();  // kills a check that is under way
+  DataCheck(const DataCheck&) = delete;
+  DataCheck& operator=(const DataCheck&) = delete;
+
+  // kExhausted: too many wait. A job that waits already is not queued again.
+  Result<> start(const CheckData& order);
+
+ private:
+  void work(const std::stop_token& stop);
+
+  DataCheckOptions options_;
+  std::function<void(EventBody)> done_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<CheckData> waiting_{};
+  JobId under_way_{};
+  std::jthread thread_;  // last: it uses what stands above
+};
+
+// Runs one check; any thread. `stop` ends it early with DataRefused.
+EventBody check_data(const DataCheckOptions& options, const CheckData& order,
+                     const std::stop_token& stop);
+
+}  // namespace ymir
