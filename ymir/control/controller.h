@@ -9,14 +9,15 @@
 // may be called from any other.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ymir/base/result.h"
@@ -74,25 +75,56 @@ class Controller {
 
   // For the thread of run(), and for others after it has ended.
   const Snapshot& state() const { return state_; }
-  std::uint64_t num_refused() const { return num_refused_; }  // reports that were dropped
+  // Reports that were dropped because the state does not allow them: late, doubled, or false.
+  std::uint64_t num_refused() const { return num_refused_; }
 
  private:
   struct Command;
   Controller(ControllerOptions options, World& world, EventLog& log, const Policy& policy,
              Beliefs beliefs);
 
-  // The stages of the loop.
-  Result<> close_the_past();
+  // The stages of the loop; each leaves its events and requests to flush().
+  Result<> loop(const std::stop_token& stop);
+  void close_the_past();
   Result<> hear(const std::vector<Event>& reports);
   Result<> obey();
   void grant_profiles();
   void judge_transfers();
   Result<> hold_round();
   void reconcile();
+
   // note() changes the state and queues the event; flush() makes all that is queued durable in one
   // transaction, publishes it, and only then lets the requests out.
-  void note(EventBody body, const std::string& actor = "controller");
+  void note(EventBody body, const std::string& actor = "controller", Time at = {});
   Result<> flush();
+  void close_commands();
+
+  // Parts of the stages.
+  void hear_one(const Event& report);
+  bool credible(const EventBody& body) const;
+  void follow_up(const EventBody& body);
+  Result<std::vector<JobId>> carry_out(const Command& command);
+  Result<std::vector<JobId>> ask(Command command);
+  bool round_is_due() const;
+  PlanAdopted adopt(Plan plan, const std::map<JobId, std::uint64_t>& seen, std::uint64_t based_on);
+  void check_data();
+  void stop_runs();
+  void watch_starts();
+  void start_due();
+  void start(const Assignment& what, bool profile, std::int64_t profile_steps,
+             const std::vector<Estimator::ProbeWish>& probes);
+  Assignment lawful(Assignment what) const;
+  StartRun order_for(const RunView& run) const;
+  std::vector<Estimator::ProbeWish> probes_for(const JobView& job) const;
+  int spare_slots() const;
+  Time may_start_at(const JobView& job) const;
+  Time next_wakeup() const;
+  bool may_learn(const JobView& from, const JobView& to, Mode mode) const;
+
+  struct Sent {  // a request under way
+    Time at{};
+    int times = 0;
+  };
 
   ControllerOptions options_;
   World& world_;
@@ -100,6 +132,23 @@ class Controller {
   const Policy& policy_;
   Beliefs beliefs_;
   Snapshot state_;
+  ProfileQuota quota_;
+  std::vector<Event> pending_{};  // applied, not durable yet
+  std::vector<Action> outbox_{};  // wait for pending_
+  std::set<JobId> open_{};        // jobs that have not ended
+  std::map<RunId, StartRun> starting_{};
+  std::map<RunId, Sent> starts_sent_{}, stops_sent_{};
+  std::map<JobId, Sent> checks_sent_{};
+  std::set<std::pair<JobId, JobId>> probed_{};  // target and source, by a run of their own
+  int probe_runs_ = 0;                          // since the newest plan
+  Time next_round_{};
+  bool round_wanted_ = false, evaluated_ = false, settle_ = false;
+  std::uint64_t num_refused_ = 0;
+
+  mutable std::mutex mutex_{};  // guards what stands below
+  std::deque<std::unique_ptr<Command>> commands_{};
+  bool ended_ = false;
+  std::shared_ptr<const Snapshot> published_{};
 };
 
 }  // namespace ymir

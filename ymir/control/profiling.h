@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 
 #include "ymir/base/result.h"
 #include "ymir/core/event.h"
@@ -20,6 +21,7 @@ struct ProfilingOptions {
   Seconds max_time{120};  // of one profile
   bool vectors = true;    // ask for task vectors, of jobs that share
   bool probes = true;     // ask for probes of sources, in the profile and while a job waits
+  int probe_runs = 2;     // between two rounds, for jobs that wait (zero training steps)
   Result<> validate() const;
 };
 
@@ -30,16 +32,21 @@ class ProfileQuota {
   explicit ProfileQuota(ProfilingOptions options) : options_(options) {}
   // After the event was applied to `after`.
   void observe(const Event& event, const Snapshot& after);
-  // Whether a profile may start now on one slot.
-  bool allows(const Snapshot& now) const;
+  // Whether a profile of `slots` slots may start now.
+  bool allows(const Snapshot& now, int slots) const;
 
  private:
+  struct Running {
+    Time since{};
+    int slots = 0;
+  };
   double capacity(const Snapshot& now) const;  // slot-seconds
-  void refill(const Snapshot& now);
+  double level(const Snapshot& now) const;     // before what runs is counted
   ProfilingOptions options_;
-  double level_ = 0;  // slot-seconds; may go below zero by one profile
+  std::map<RunId, Running> running_{};
+  double level_ = 0;  // slot-seconds, as of filled_
   Time filled_{};
-  bool started_ = false;
+  bool filled_once_ = false;
 };
 
 // Training steps of `job`'s profile: a share of its own steps within the options' limits.

@@ -27,7 +27,10 @@ class World {
   // Tells the outside that the events handed out by wait() are durable: an agent may forget them.
   virtual void acknowledge() {}
 
-  // Asks for an effect. Idempotent by RunId; the outcome comes back through wait().
+  // Asks for an effect. Idempotent by RunId; the outcome comes back through wait(). A run is over
+  // with its RunStopped or RunLost, or with the JobFinished of its last job: from then on its slots
+  // may be ordered again. When one job of a pair finishes, the run commits the other's checkpoint
+  // and ends with RunStopped{partner_finished}.
   virtual Result<> request(const Action& action) = 0;
 
   // Ends a wait() that is under way, from any thread: a command is waiting for the controller.

@@ -85,7 +85,8 @@ std::unique_ptr<EventLog> make_faulty_log(std::unique_ptr<EventLog> inner, std::
   return std::make_unique<FaultyLog>(std::move(inner), nth, std::move(error));
 }
 
-Result<Snapshot> replay(const EventLog& log) {
+Result<Snapshot> replay(const EventLog& log,
+                        const std::function<void(const Event&, const Snapshot&)>& each) {
   constexpr std::size_t kPage = 1000;
   Snapshot state;
   for (;;) {
@@ -97,6 +98,7 @@ Result<Snapshot> replay(const EventLog& log) {
         return Error{ErrorCode::kCorruption,
                      fmt::format("event {}: {}", event.seq, allowed.error().message)};
       state.apply(event);
+      if (each) each(event, state);
     }
     if (events.size() < kPage) return state;
   }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -47,7 +48,9 @@ Result<std::unique_ptr<EventLog>> open_log_for_reading(const std::string& path);
 std::unique_ptr<EventLog> make_faulty_log(std::unique_ptr<EventLog> inner, std::uint64_t nth,
                                           Error error);
 
-// Folds the whole log. kCorruption when an event is not allowed where it stands.
-Result<Snapshot> replay(const EventLog& log);
+// Folds the whole log; `each`, if given, sees every event after it was applied. kCorruption when an
+// event is not allowed where it stands.
+Result<Snapshot> replay(const EventLog& log,
+                        const std::function<void(const Event&, const Snapshot&)>& each = {});
 
 }  // namespace ymir

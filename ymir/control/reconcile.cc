@@ -1,0 +1,221 @@
+// reconcile(): makes reality what the newest plan wants. Stops first; starts take only slots that
+// are free already; intent is noted before any request leaves.
+#include <algorithm>
+#include <utility>
+
+#include "ymir/base/log.h"
+#include "ymir/control/controller.h"
+
+namespace ymir {
+namespace {
+
+// The free slots that fit best: those of the job's last run, else of the place with the fewest
+// free.
+std::optional<std::pair<PlaceId, std::vector<int>>> find_slots(const Snapshot& now,
+                                                               const JobView& job, int gpus) {
+  const auto free = [](const PlaceView& place, int slot) {
+    return slot >= 0 && slot < place.num_slots && !place.taken.contains(slot);
+  };
+  if (const auto last = now.places.find(job.last_place);
+      last != now.places.end() && std::ssize(job.last_slots) == gpus &&
+      std::ranges::all_of(job.last_slots, [&](int slot) { return free(last->second, slot); }))
+    return std::pair{job.last_place, job.last_slots};
+  const PlaceView* best = nullptr;
+  int best_free = 0;
+  for (const auto& [id, place] : now.places) {
+    const int count = place.num_slots - static_cast<int>(place.taken.size());
+    if (count < gpus || (best != nullptr && count >= best_free)) continue;
+    best = &place;
+    best_free = count;
+  }
+  if (best == nullptr) return std::nullopt;
+  std::vector<int> slots;
+  for (int slot = 0; std::ssize(slots) < gpus; ++slot)
+    if (free(*best, slot)) slots.push_back(slot);
+  return std::pair{best->place, slots};
+}
+
+// Where a job's next run begins. A merge begins at step 0, with the profile's steps dropped.
+std::int64_t start_step(const JobView& job, bool begins_merge) {
+  if (begins_merge) return 0;
+  if (job.checkpoint) return job.checkpoint->step;
+  return job.own_checkpoint && !job.merged ? job.own_checkpoint->step : 0;
+}
+
+}  // namespace
+
+void Controller::reconcile() {
+  check_data();
+  stop_runs();
+  watch_starts();
+  start_due();
+}
+
+void Controller::check_data() {
+  std::vector<JobId> fresh;
+  for (const JobId id : open_) {
+    const JobView& job = state_.jobs.at(id);
+    if (job.state > JobState::kValidating) continue;
+    Sent& sent = checks_sent_[id];
+    if (sent.times > 0 && sent.at + options_.resend > world_.now()) continue;
+    sent = {world_.now(), sent.times + 1};
+    if (job.state == JobState::kSubmitted) fresh.push_back(id);
+    outbox_.emplace_back(CheckData{id, job.spec});
+  }
+  for (const JobId id : fresh) note(DataCheckStarted{id});
+  std::erase_if(checks_sent_, [&](const auto& entry) {
+    const auto job = state_.jobs.find(entry.first);
+    return job->second.state > JobState::kValidating;
+  });
+}
+
+void Controller::stop_runs() {
+  std::erase_if(stops_sent_, [&](const auto& e) { return !state_.runs.contains(e.first); });
+  for (const auto& [id, run] : state_.runs) {
+    if (!run.stopping) continue;
+    Sent& sent = stops_sent_[id];
+    if (sent.times > 0 && sent.at + options_.resend > world_.now()) continue;
+    sent = {world_.now(), sent.times + 1};
+    // Nobody needs the steps of jobs that have ended; and one that does not stop is told so.
+    outbox_.emplace_back(StopRun{.run = id, .now = run.jobs.empty() || sent.times > 2});
+  }
+}
+
+void Controller::watch_starts() {
+  std::vector<RunId> late;
+  for (auto& [id, sent] : starts_sent_) {
+    const auto run = state_.runs.find(id);
+    if (run == state_.runs.end() || run->second.started || run->second.stopping) continue;
+    if (run->second.requested + options_.start_timeout <= world_.now()) {
+      late.push_back(id);
+    } else if (sent.at + options_.resend <= world_.now()) {
+      sent = {world_.now(), sent.times + 1};
+      outbox_.emplace_back(starting_.at(id));
+    }
+  }
+  for (const RunId id : late) {
+    log::warning("{} has not started in {} s", to_string(id), options_.start_timeout.count());
+    outbox_.emplace_back(StopRun{.run = id, .now = true});
+    note(RunLost{.run = id, .why = "start_failed"});
+  }
+  const auto over = [&](const auto& entry) {
+    const auto run = state_.runs.find(entry.first);
+    return run == state_.runs.end() || run->second.started || run->second.stopping;
+  };
+  std::erase_if(starts_sent_, over);
+  std::erase_if(starting_, over);
+}
+
+void Controller::start_due() {
+  for (const Assignment& want : state_.due()) {
+    const JobView& job = state_.jobs.at(want.job);
+    if (job.run || may_start_at(job) > world_.now()) continue;
+    if (want.mode == Mode::kSpatial && state_.jobs.at(*want.partner).run) continue;
+    start(lawful(want), false, 0, {});
+  }
+}
+
+// Asked a third time, after the candidate pass and check_plan: may these two share now?
+bool Controller::may_learn(const JobView& from, const JobView& to, Mode mode) const {
+  const SharingSpec &gives = from.spec.sharing, &takes = to.spec.sharing;
+  const bool modes =
+      mode == Mode::kSpatial ? gives.spatial && takes.spatial : gives.temporal && takes.temporal;
+  return modes && gives.allow && takes.allow && gives.give && takes.take &&
+         gives.trust_domain == takes.trust_domain && from.facts.backbone == to.facts.backbone &&
+         !from.barred.contains(to.id) && !to.barred.contains(from.id);
+}
+
+Assignment Controller::lawful(Assignment what) const {
+  if (!what.partner) return what;
+  const JobView &job = state_.jobs.at(what.job), &partner = state_.jobs.at(*what.partner);
+  const bool resumes = job.merge() != nullptr && job.merge()->partner == partner.id;
+  bool may = resumes || may_learn(partner, job, what.mode);
+  if (what.mode == Mode::kSpatial) may = may && (resumes || may_learn(job, partner, what.mode));
+  if (what.mode == Mode::kTemporal && !resumes && !options_.artifacts.empty())
+    may = may && !partner.adapter().empty();
+  if (may) return what;
+  log::warning("{} starts alone: it may not learn from {}", to_string(what.job),
+               to_string(*what.partner));
+  return {.mode = Mode::kNormal, .job = what.job, .gpus = what.gpus};
+}
+
+void Controller::start(const Assignment& what, bool profile, std::int64_t profile_steps,
+                       const std::vector<Estimator::ProbeWish>& probes) {
+  const JobView& job = state_.jobs.at(what.job);
+  const auto where = find_slots(state_, job, what.gpus);
+  if (!where) return;
+  RunRequested asked{.run = state_.new_run(),
+                     .what = what,
+                     .jobs = {what.job},
+                     .profile = profile,
+                     .place = where->first,
+                     .slots = where->second};
+  if (what.mode == Mode::kSpatial) asked.jobs.push_back(*what.partner);
+  bool begins = what.mode != Mode::kNormal;
+  for (const JobId id : asked.jobs) begins = begins && state_.jobs.at(id).merge() == nullptr;
+  for (const JobId id : asked.jobs)
+    asked.from_steps.push_back(start_step(state_.jobs.at(id), begins));
+  const RunId run = asked.run;
+  if (const Result<> allowed = state_.allows(asked); !allowed) {
+    log::error("{} cannot start: {}", to_string(what.job), allowed.error().message);
+    return;
+  }
+  note(std::move(asked));
+
+  const RunView& view = state_.runs.at(run);
+  StartRun order = order_for(view);
+  if (profile) {
+    const JobView& target = state_.jobs.at(what.job);
+    order.profile_steps = std::max<std::int64_t>(profile_steps - target.steps_done, 0);
+    order.profile_time = options_.profiling.max_time;
+    order.want_vector = options_.profiling.vectors && profile_steps > 0 && !target.profile &&
+                        target.spec.sharing.allow;
+    for (const auto& [source, strength] : probes) {
+      const JobView& from = state_.jobs.at(source);
+      note(FlowAuthorised{run, source, what.job, "probe", from.adapter_hash()});
+      order.probes.push_back({.job = what.job,
+                              .source = source,
+                              .source_adapter = from.adapter(),
+                              .source_hash = from.adapter_hash(),
+                              .strength = strength});
+    }
+  } else if (what.mode == Mode::kTemporal && view.from_steps[0] == 0) {
+    note(FlowAuthorised{run, *what.partner, what.job, "temporal_start",
+                        state_.jobs.at(*what.partner).adapter_hash()});
+  } else if (what.mode == Mode::kSpatial) {
+    note(FlowAuthorised{run, what.job, *what.partner, "spatial_shared", ""});
+    note(FlowAuthorised{run, *what.partner, what.job, "spatial_shared", ""});
+  }
+  starts_sent_[run] = {world_.now(), 1};
+  starting_[run] = order;
+  outbox_.emplace_back(std::move(order));
+}
+
+StartRun Controller::order_for(const RunView& run) const {
+  StartRun order{.run = run.run,
+                 .mode = run.what.mode,
+                 .place = run.place,
+                 .slots = run.slots,
+                 .profile = run.profile};
+  for (std::size_t i = 0; i < run.jobs.size(); ++i) {
+    const JobView& job = state_.jobs.at(run.jobs[i]);
+    TaskOrder task{.job = job.id,
+                   .spec = job.spec,
+                   .folder = options_.artifacts + "/" + to_string(job.id),
+                   .from_step = run.from_steps[i],
+                   .strength = run.what.strength};
+    if (run.from_steps[i] > 0 && job.checkpoint) {
+      task.checkpoint = job.checkpoint->path;
+      task.checkpoint_hash = job.checkpoint->hash;
+    } else if (run.what.mode == Mode::kTemporal) {
+      const JobView& source = state_.jobs.at(*run.what.partner);
+      task.source = source.id;
+      task.source_adapter = source.adapter();
+      task.source_hash = source.adapter_hash();
+    }
+    order.tasks.push_back(std::move(task));
+  }
+  return order;
+}
+
+}  // namespace ymir

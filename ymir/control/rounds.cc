@@ -1,0 +1,164 @@
+// The controller's judgement of transfers and its rounds.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "ymir/base/log.h"
+#include "ymir/control/controller.h"
+
+namespace ymir {
+namespace {
+
+// Asks for a stop when a wall-clock limit has passed; gone with the object.
+class Guard {
+ public:
+  explicit Guard(Seconds limit) {
+    if (limit <= Seconds(0)) return;
+    thread_ = std::jthread([this, limit](const std::stop_token& done) {
+      std::unique_lock lock(mutex_);
+      const bool ended = gone_.wait_for(lock, done, limit, [&] { return done.stop_requested(); });
+      if (!ended) source_.request_stop();
+    });
+  }
+  std::stop_token token() const { return source_.get_token(); }
+
+ private:
+  std::stop_source source_{};
+  std::mutex mutex_{};
+  std::condition_variable_any gone_{};
+  std::jthread thread_{};
+};
+
+}  // namespace
+
+void Controller::judge_transfers() {
+  if (std::exchange(evaluated_, false) && std::ranges::any_of(state_.runs, [](const auto& entry) {
+        return entry.second.what.mode != Mode::kNormal;
+      })) {
+    const std::vector<TransferOutlook> outlooks = beliefs_.forecast(state_).outlooks;
+    for (Judgement& j : judge(state_, outlooks, options_.stop_loss)) {
+      EventBody body = RunKept{.run = j.run, .job = j.job, .helps = j.helps, .why = j.why};
+      if (j.split)
+        body = RunSplit{.run = j.run,
+                        .job = j.job,
+                        .partner = j.partner,
+                        .helps = j.helps,
+                        .restart = j.restart,
+                        .why = j.why};
+      if (state_.allows(body)) note(std::move(body));
+    }
+  }
+  if (std::exchange(settle_, false))
+    for (TransferSettled& settled : beliefs_.settle(state_)) {
+      EventBody body = std::move(settled);
+      if (state_.allows(body)) note(std::move(body));
+    }
+}
+
+// By the clock; and at once when something changed, a slot is left over, and a job waits that the
+// newest plan does not start anyway.
+bool Controller::round_is_due() const {
+  if (world_.now() >= next_round_) return true;
+  if (!options_.round_on_events || !round_wanted_ || spare_slots() <= 0) return false;
+  std::set<JobId> due;
+  for (const Assignment& want : state_.due()) {
+    due.insert(want.job);
+    if (want.partner) due.insert(*want.partner);
+  }
+  return std::ranges::any_of(open_, [&](JobId id) {
+    const JobView& job = state_.jobs.at(id);
+    return job.active() && !job.run && !due.contains(id);
+  });
+}
+
+Result<> Controller::hold_round() {
+  round_wanted_ = false;
+  next_round_ = world_.now() + options_.round;
+  std::map<JobId, std::uint64_t> seen;
+  for (const JobId id : open_)
+    if (const JobView& job = state_.jobs.at(id); job.active()) seen[id] = job.version;
+  if (seen.empty() || state_.num_gpus() == 0) return Ok{};
+
+  const std::uint64_t based_on = state_.seq;
+  const auto skip = [&](std::string why) {
+    log::warning("round {} skipped: {}", state_.round + 1, why);
+    note(RoundSkipped{.round = state_.round + 1, .why = std::move(why)});
+    return Ok{};
+  };
+  const Guard guard(options_.round_guard);
+  const Forecast forecast = beliefs_.forecast(state_);
+  const Round round{
+      .cluster = state_, .forecast = forecast, .effort = options_.effort, .guard = guard.token()};
+  Result<Decision> decision = policy_.decide(round);
+  if (!decision) return skip(decision.error().message);
+  if (guard.token().stop_requested())
+    return skip(fmt::format("took longer than {} s", options_.round_guard.count()));
+  if (const Result<> sound = check_plan(round, decision->plan); !sound)
+    return skip(sound.error().message);
+
+  YMIR_TRY(hear(world_.wait(world_.now())));  // what happened meanwhile
+  YMIR_TRY(obey());
+  PlanAdopted adopted = adopt(std::move(decision->plan), seen, based_on);
+  adopted.pass_ms = std::move(decision->pass_ms);
+  note(std::move(adopted));
+  probe_runs_ = 0;
+  return Ok{};
+}
+
+// Takes out what rests on jobs that changed since. Of such a pair, the job that did not change
+// keeps the GPUs in normal mode; a job that runs goes on as it runs.
+PlanAdopted Controller::adopt(Plan plan, const std::map<JobId, std::uint64_t>& seen,
+                              std::uint64_t based_on) {
+  PlanAdopted adopted{.round = state_.round + 1, .based_on = based_on};
+  const auto unchanged = [&](JobId id) {
+    const auto version = seen.find(id);
+    const auto job = state_.jobs.find(id);
+    if (job == state_.jobs.end()) return false;
+    if (job->second.ended() && version == seen.end())  // a finished source stays one
+      return job->second.state == JobState::kSucceeded;
+    return version != seen.end() && job->second.version == version->second;
+  };
+  std::set<JobId> placed;
+  std::vector<PlannedAssignment> kept, rest;
+  for (PlannedAssignment& line : plan.assignments) {
+    const Assignment& what = line.what;
+    const bool holds = unchanged(what.job) && (!what.partner || unchanged(*what.partner));
+    (holds ? kept : rest).push_back(std::move(line));
+  }
+  for (const PlannedAssignment& line : kept) {
+    placed.insert(line.what.job);
+    if (line.what.partner) placed.insert(*line.what.partner);
+  }
+  for (PlannedAssignment& line : rest) {
+    adopted.dropped.push_back(line.what);
+    std::vector<JobId> members{line.what.job};
+    if (line.what.partner && !state_.jobs.at(*line.what.partner).ended())
+      members.push_back(*line.what.partner);
+    for (const JobId id : members) {
+      const JobView& job = state_.jobs.at(id);
+      if (!job.active() || placed.contains(id)) continue;
+      const auto run = state_.runs.find(job.run);
+      const bool runs = run != state_.runs.end() && !run->second.profile && !run->second.stopping;
+      if (!runs && !unchanged(id)) continue;
+      PlannedAssignment alone{.what = {.mode = Mode::kNormal, .job = id, .gpus = line.what.gpus},
+                              .card = line.card};
+      if (runs) alone.what = run->second.what;
+      if (alone.what.partner && placed.contains(*alone.what.partner)) continue;
+      if (!runs && placed.contains(line.what.job)) continue;  // the GPUs are given already
+      placed.insert(id);
+      if (alone.what.partner) placed.insert(*alone.what.partner);
+      kept.push_back(std::move(alone));
+    }
+  }
+  std::ranges::sort(kept, {}, [](const PlannedAssignment& line) { return line.what.job; });
+  std::erase_if(plan.waiting, [&](const Plan::Waiting& w) { return !open_.contains(w.job); });
+  plan.assignments = std::move(kept);
+  adopted.plan = std::move(plan);
+  return adopted;
+}
+
+}  // namespace ymir
