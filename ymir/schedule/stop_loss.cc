@@ -34,6 +34,7 @@ std::optional<double> own_quality(const JobView& job, const std::string& metric)
 // part of that way, the source holds it back and its own checkpoint is the sooner start.
 bool restart_is_sooner(const JobView& job, const TransferOutlook& outlook, double least_part) {
   if (!job.own_checkpoint) return false;
+  if (outlook.restart_saves != 0) return outlook.restart_saves > 0;
   const std::string metric = judged_metric(job.spec);
   const std::optional<double> own = own_quality(job, metric);
   if (!own) return false;
@@ -53,6 +54,8 @@ std::string describe(const TransferOutlook& outlook, std::string_view rule) {
 std::string_view failed_rule(const TransferOutlook& outlook, const StopLossOptions& options) {
   const bool due = outlook.epochs >= options.epochs;
   if (outlook.epochs > 0 && outlook.helps < options.early_below) return "clearly worse";
+  if (outlook.epochs > 0 && outlook.restart_saves > 0 && outlook.helps < options.going_back_below)
+    return "its own checkpoint is sooner";
   if (due && outlook.literal_rule_failed) return "no improvement in two epochs";
   if (due && outlook.helps < options.keep_above) return "worse than alone";
   return {};
@@ -64,6 +67,7 @@ Result<> StopLossOptions::validate() const {
   if (!(epochs > 0)) return Error{ErrorCode::kInvalidArgument, "stop_loss.epochs must be > 0"};
   for (const auto& [name, value] : {std::pair{"keep_above", keep_above},
                                     {"early_below", early_below},
+                                    {"going_back_below", going_back_below},
                                     {"restart_below", restart_below}})
     if (!(value >= 0 && value <= 1))
       return Error{ErrorCode::kInvalidArgument, fmt::format("stop_loss.{} must be in 0..1", name)};

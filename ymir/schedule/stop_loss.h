@@ -15,7 +15,10 @@ struct StopLossOptions {
   double epochs = 2;         // judged after this many epochs of the target's own data
   double keep_above = 0.5;   // P(helps) below this at that point: split
   double early_below = 0.1;  // P(helps) below this at any evaluation: split
-  // A split temporal target goes back to its own checkpoint when it covered less than this part of
+  // At any evaluation: a temporal target that is expected to end sooner from its own checkpoint
+  // (TransferOutlook::restart_saves) is split when P(helps) is below this.
+  double going_back_below = 0.35;
+  // A split temporal target of which restart_saves is not known goes back to its own checkpoint when it covered less than this part of
   // what its solo run would have gained since.
   double restart_below = 0.5;
   Result<> validate() const;

@@ -68,6 +68,24 @@ TEST(StopLoss, SplitsAtOnceWhatIsClearlyWorse) {
   EXPECT_TRUE(verdicts[0].split);
 }
 
+TEST(StopLoss, SplitsEarlyWhenItsOwnCheckpointIsExpectedToBeSooner) {
+  TestRound test = merged(Mode::kTemporal);
+  test.cluster.jobs.at(kB).own_checkpoint = Checkpoint{.step = 10, .path = "own"};
+  TransferOutlook doubtful = outlook(test, kB, 0.3, 0.5);
+  const auto unknown = judge(test.cluster, {doubtful}, {});
+
+  doubtful.restart_saves = 4;
+  const auto sooner = judge(test.cluster, {doubtful}, {});
+  doubtful.helps = 0.6;
+  const auto hopeful = judge(test.cluster, {doubtful}, {});
+
+  EXPECT_THAT(unknown, IsEmpty());
+  ASSERT_THAT(sooner, SizeIs(1));
+  EXPECT_TRUE(sooner[0].split);
+  EXPECT_TRUE(sooner[0].restart);
+  EXPECT_THAT(hopeful, IsEmpty());
+}
+
 TEST(StopLoss, DoesNotJudgeBeforeTheFirstEvaluation) {
   const TestRound test = merged(Mode::kTemporal);
 
