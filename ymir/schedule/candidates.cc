@@ -27,7 +27,6 @@ bool trains_alone(const RunView& run, JobId job) {
   return run.jobs.size() == 1 && run.jobs.front() == job;
 }
 
-
 bool wished(const Snapshot& cluster, const Assignment& what) {
   return cluster.wish && std::ranges::any_of(cluster.wish->plan.assignments, [&](const auto& line) {
            return same_pair(line.what, what);

@@ -125,9 +125,10 @@ Result<> filter_transfer_weight(Draft& draft) {
   drop_pairs(draft, [&](const Offer& offer) -> std::string {
     if (offer.pair_runs || offer.candidate->card.explores) return "";
     const double weight = offer.candidate->transfer_weight.p50;
-    return weight >= draft.options.theta
+    return weight >= draft.options.utility.least_transfer
                ? ""
-               : fmt::format("transfer_weight {:.2f} < {}", weight, draft.options.theta);
+               : fmt::format("transfer_weight {:.2f} < {}", weight,
+                             draft.options.utility.least_transfer);
   });
   return Ok{};
 }

@@ -17,14 +17,13 @@ namespace ymir {
 
 struct PipelineOptions {
   UtilityOptions utility{};
-  double theta = 1.1;  // least TranWt (median) of a pair that does not run yet; >= 1
   // A job that has made no progress for so long waits for no partner any more.
   Seconds partner_wait_max{1200};
   double relative_gap = 0;      // 0: proved optimum
   std::set<std::string> off{};  // names of passes
 
-  // Reads "theta", "partner_wait_max", "relative_gap", "pass.NAME" and the knobs of Utility by
-  // name. kInvalidArgument names the key and the nearest known one.
+  // Reads "partner_wait_max", "relative_gap", "pass.NAME" and the knobs of UtilityOptions by name.
+  // kInvalidArgument names the key, the rule and, for an unknown key, the nearest known one.
   static Result<PipelineOptions> from(const std::map<std::string, std::string>& settings);
   Result<> validate() const;
 };

@@ -5,6 +5,7 @@
 
 #include "ymir/base/text.h"
 #include "ymir/schedule/budget_walk.h"
+#include "ymir/schedule/pipeline.h"
 
 namespace ymir {
 
@@ -41,10 +42,25 @@ auto walk(BudgetWalkOptions options) {
   };
 }
 
+// The pipeline with some settings fixed: how an ablation is made.
+auto pipeline(Settings fixed) {
+  return [fixed](std::string name, const Settings& settings) -> Made {
+    Settings all = settings;
+    for (const auto& [key, value] : fixed) all[key] = value;
+    YMIR_TRY_ASSIGN(PipelineOptions options, PipelineOptions::from(all));
+    return Made(std::make_unique<Pipeline>(std::move(name), std::move(options)));
+  };
+}
+
 // A new policy is one more line.
 const std::vector<Line>& table() {
   using Key = BudgetWalkOptions::Key;
   static const std::vector<Line> lines{
+      {"ymir", pipeline({})},
+      {"ymir:no-transfer", pipeline({{"pass.pairs", "off"}})},
+      {"ymir:oracle", pipeline({})},  // the caller gives it an estimator that knows the truth
+      {"ymir:no-switch-cost", pipeline({{"hold_min", "1"}})},
+      {"ymir:no-ageing", pipeline({{"tau", "1e6"}, {"hard_tier", "0"}})},
       {"fifo", walk({.key = Key::kSubmission})},
       {"fifo:backfill", walk({.key = Key::kSubmission, .backfill = true})},
       {"sjf", walk({.key = Key::kTime, .backfill = true})},

@@ -4,7 +4,7 @@
 
 #include "ymir/optimize/explain.h"
 #include "ymir/optimize/planner.h"
-#include "ymir/schedule/packing.h"
+#include "ymir/schedule/capacity.h"
 #include "ymir/schedule/passes.h"
 
 namespace ymir {
@@ -23,28 +23,6 @@ std::map<Group, std::vector<std::size_t>> group_offers(const Draft& draft) {
     std::ranges::stable_sort(members, {},
                              [&](std::size_t i) { return draft.offers[i].what().gpus; });
   return groups;
-}
-
-bool power_of_two(int n) { return n > 0 && (n & (n - 1)) == 0; }
-
-// One row of all GPUs is exact when nodes are equal and every size divides the larger ones; else
-// the solver is told how many blocks of each power of two the nodes hold.
-Capacity capacity_of(const Draft& draft) {
-  Capacity capacity{.gpus = draft.cluster().num_gpus(), .blocks = {}};
-  const int largest = largest_node(draft.cluster());
-  const bool regular =
-      power_of_two(largest) &&
-      std::ranges::all_of(draft.cluster().places,
-                          [&](const auto& entry) { return entry.second.num_slots == largest; }) &&
-      std::ranges::all_of(draft.offers,
-                          [](const Offer& offer) { return power_of_two(offer.what().gpus); });
-  if (regular) return capacity;
-  for (int block = 1; block <= largest; block *= 2) {
-    int count = 0;
-    for (const auto& [id, place] : draft.cluster().places) count += place.num_slots / block;
-    capacity.blocks.push_back(count);
-  }
-  return capacity;
 }
 
 // The round as numbers, and the way back from an option to its offer.

@@ -1,0 +1,149 @@
+#include "ymir/schedule/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+
+#include "ymir/base/text.h"
+#include "ymir/schedule/passes.h"
+
+namespace ymir {
+
+namespace {
+
+struct Pass {
+  std::string_view name;
+  Result<> (*run)(Draft&);
+  bool may_be_off;  // consent and what a plan can't be without stay on
+};
+
+// The pipeline. A round goes through these in this order.
+constexpr Pass kPasses[] = {
+    {"alone", offer_alone, false},
+    {"pairs", offer_pairs, true},  // off: ymir:no-transfer
+    {"filter_sharing", filter_sharing, false},
+    {"filter_trust_domain", filter_trust_domain, false},
+    {"filter_backbone", filter_backbone, false},
+    {"filter_barred", filter_barred, false},
+    {"filter_progress", filter_progress, false},
+    {"filter_deadline", filter_deadline, true},
+    {"filter_partner_wait", filter_partner_wait, true},
+    {"filter_transfer_weight", filter_transfer_weight, true},
+    {"filter_saving", filter_saving, true},
+    {"weigh", weigh, false},
+    {"dominance", dominance, true},
+    {"solve", solve, false},
+    {"place", place, false},
+    {"explain", explain, false},
+};
+
+Error broken(std::string_view pass, const std::string& what) {
+  return {ErrorCode::kInternal, fmt::format("after pass {}: {}", pass, what)};
+}
+
+// What must hold after every pass.
+Result<> check_draft(const Draft& draft, std::string_view pass) {
+  std::map<JobId, bool> alone_on_offer;
+  for (const Offer& offer : draft.offers) {
+    if (offer.utility < 0) return broken(pass, "negative utility");
+    if (!offer.second) alone_on_offer[offer.first] |= offer.dropped.empty();
+  }
+  for (const auto& [job, on_offer] : alone_on_offer)
+    if (!on_offer) return broken(pass, "nothing alone is on offer for " + to_string(job));
+  std::set<JobId> served;
+  for (const std::size_t i : draft.chosen) {
+    const Offer& offer = draft.offers.at(i);
+    if (!offer.dropped.empty()) return broken(pass, "chose what was dropped: " + offer.dropped);
+    for (const JobId job : {offer.first, offer.second})
+      if (job && !served.insert(job).second)
+        return broken(pass, to_string(job) + " is served twice");
+  }
+  return Ok{};
+}
+
+Result<> read(const std::string& key, const std::string& value, PipelineOptions& options) {
+  const auto invalid = [&](const std::string& what) {
+    return Error{ErrorCode::kInvalidArgument, fmt::format("{}={}: {}", key, value, what)};
+  };
+  if (key.starts_with("pass.")) {
+    const auto pass = std::ranges::find(kPasses, key.substr(5), &Pass::name);
+    if (pass == std::end(kPasses)) {
+      const std::vector<std::string> names = Pipeline::passes();
+      const auto near = nearest(key.substr(5), names, 3);
+      return invalid("no such pass" + (near ? ", did you mean pass." + *near : std::string()));
+    }
+    if (value != "on" && value != "off") return invalid("on or off");
+    if (value == "off" && !pass->may_be_off) return invalid("this pass can't be switched off");
+    if (value == "off") options.off.emplace(pass->name);
+    return Ok{};
+  }
+  UtilityOptions& utility = options.utility;
+  const std::map<std::string, std::function<void(double)>> numbers{
+      {"partner_wait_max", [&](double x) { options.partner_wait_max = Seconds(x); }},
+      {"relative_gap", [&](double x) { options.relative_gap = x; }},
+      {"unfairness", [&](double x) { utility.unfairness = x; }},
+      {"shortness", [&](double x) { utility.shortness = x; }},
+      {"spread", [&](double x) { utility.spread = x; }},
+      {"transfer", [&](double x) { utility.transfer = x; }},
+      {"tau", [&](double x) { utility.tau = x; }},
+      {"hold", [&](double x) { utility.hold = Seconds(x); }},
+      {"hold_min", [&](double x) { utility.hold_min = x; }},
+      {"least_transfer", [&](double x) { utility.least_transfer = x; }},
+      {"hard_tier",
+       [&](double x) { utility.hard_tier = static_cast<int>(std::clamp(x, -1.0, 1e9)); }}};
+  const auto setter = numbers.find(key);
+  if (setter == numbers.end()) {
+    std::vector<std::string> names;
+    for (const auto& [name, set] : numbers) names.push_back(name);
+    const auto near = nearest(key, names, 3);
+    return invalid("unknown setting" + (near ? ", did you mean " + *near : std::string()) +
+                   " (known: pass.NAME, " + join(names, ", ") + ")");
+  }
+  const auto number = parse_double(value);
+  if (!number) return invalid("not a number");
+  setter->second(*number);
+  return Ok{};
+}
+
+}  // namespace
+
+Result<PipelineOptions> PipelineOptions::from(const std::map<std::string, std::string>& settings) {
+  PipelineOptions options;
+  for (const auto& [key, value] : settings) YMIR_TRY(read(key, value, options));
+  YMIR_TRY(options.validate());
+  return options;
+}
+
+Result<> PipelineOptions::validate() const {
+  const auto invalid = [](const std::string& what) {
+    return Error{ErrorCode::kInvalidArgument, what};
+  };
+  if (partner_wait_max.count() < 0) return invalid("partner_wait_max must be >= 0");
+  if (!(relative_gap >= 0 && relative_gap < 1)) return invalid("relative_gap must be in [0, 1)");
+  return utility.validate();
+}
+
+std::vector<std::string> Pipeline::passes() {
+  std::vector<std::string> names;
+  for (const Pass& pass : kPasses) names.emplace_back(pass.name);
+  return names;
+}
+
+Result<Decision> Pipeline::decide(const Round& round) const {
+  Draft draft{.round = round, .options = options_};
+  Decision decision;
+  for (const Pass& pass : kPasses) {
+    if (options_.off.contains(std::string(pass.name))) continue;
+    const auto begin = std::chrono::steady_clock::now();  // told, never decided by
+    YMIR_TRY(pass.run(draft));
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+    decision.pass_ms[std::string(pass.name)] = took.count();
+    YMIR_TRY(check_draft(draft, pass.name));
+  }
+  decision.plan = std::move(draft.plan);
+  return decision;
+}
+
+}  // namespace ymir
