@@ -56,7 +56,7 @@ TEST_P(Scenarios, ComesOutAsWritten) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, Scenarios, testing::ValuesIn(scenario_files()),
-                         [](const auto& info) { return info.param.stem().string(); });
+                         [](const auto& file) { return file.param.stem().string(); });
 
 }  // namespace
 }  // namespace ymir
