@@ -1,0 +1,367 @@
+#include "ymir/tune/checkpoint/peft_files.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <utility>
+
+#include "ymir/base/file.h"
+#include "ymir/base/hash.h"
+#include "ymir/base/json.h"
+#include "ymir/base/text.h"
+
+namespace ymir {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "base_model.model.";
+constexpr std::size_t kMaxConfig = 4u << 20;
+constexpr int kMaxRank = 4096;
+constexpr const char* kConfigFile = "adapter_config.json";
+constexpr const char* kTensorFile = "adapter_model.safetensors";
+constexpr const char* kCardFile = "README.md";
+constexpr const char* kNotesFile = "ymir_adapter.json";
+
+// Fields that only say how an adapter began, how it is named or how it was loaded: whatever they
+// hold, the tensors stand.
+constexpr std::array<std::string_view, 19> kHarmless = {"auto_mapping",
+                                                        "base_model_name_or_path",
+                                                        "corda_config",
+                                                        "ensure_weight_tying",
+                                                        "eva_config",
+                                                        "exclude_modules",
+                                                        "inference_mode",
+                                                        "layers_pattern",
+                                                        "layers_to_transform",
+                                                        "loftq_config",
+                                                        "lora_ga_config",
+                                                        "megatron_config",
+                                                        "megatron_core",
+                                                        "peft_type",
+                                                        "peft_version",
+                                                        "qalora_group_size",
+                                                        "revision",
+                                                        "runtime_config",
+                                                        "task_type"};
+constexpr std::array<std::string_view, 6> kRead = {
+    "r", "lora_alpha", "lora_dropout", "use_rslora", "target_modules", "modules_to_save"};
+
+Error refused(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
+
+// The value that leaves a switch of the configuration off.
+bool is_off(const std::string& key, const Json& value) {
+  if (key == "bias") return value == "none";
+  // The first values of A and B only; the other ways to begin (pissa, olora, corda, ...) change the
+  // backbone's weights too.
+  if (key == "init_lora_weights" &&
+      (value.is_boolean() || value == "gaussian" || value == "eva" || value == "orthogonal"))
+    return true;
+  return value.is_null() || value == false || value == "" ||
+         ((value.is_object() || value.is_array()) && value.empty());
+}
+
+Result<std::vector<std::string>> text_list(const Json& config, const char* key) {
+  std::vector<std::string> texts;
+  const auto found = config.find(key);
+  if (found == config.end() || found->is_null()) return texts;
+  if (!found->is_array())
+    return refused(
+        fmt::format("{} {} is not supported (known: a list of names)", key, canonical(*found)));
+  for (const Json& item : *found) {
+    if (!item.is_string()) return refused(fmt::format("{} holds something that is no name", key));
+    texts.push_back(item.get<std::string>());
+  }
+  std::ranges::sort(texts);
+  return texts;
+}
+
+Result<double> real(const Json& config, const char* key, double fallback) {
+  const auto found = config.find(key);
+  if (found == config.end() || found->is_null()) return fallback;
+  if (!found->is_number() || !std::isfinite(found->get<double>()))
+    return refused(fmt::format("{} {} is not a number", key, canonical(*found)));
+  return found->get<double>();
+}
+
+// lora_alpha and dropout print as PEFT's do: 16, not 16.0.
+Json number(double value) {
+  if (value == std::floor(value) && std::abs(value) < 1e15) return static_cast<std::int64_t>(value);
+  return value;
+}
+
+// Whether the tensor lies in a module of that name (any depth), as PEFT matches modules_to_save.
+bool belongs_to(std::string_view path, const std::string& module) {
+  return path.starts_with(module + ".") || path.find("." + module + ".") != path.npos;
+}
+
+// A and B in pairs, of the configured rank; everything else in a module that is saved.
+Result<> check_tensors(const PeftConfig& config, const TensorMap& tensors) {
+  std::size_t num_lora = 0;
+  for (const auto& [name, view] : tensors) {
+    if (!name.starts_with(kPrefix))
+      return refused(fmt::format("tensor {} does not begin with {}", name, kPrefix));
+    const bool a = name.ends_with(".lora_A.weight"), b = name.ends_with(".lora_B.weight");
+    if (!a && !b) {
+      if (name.find("lora_") != name.npos)
+        return refused(fmt::format("tensor {} is of a kind that is not supported", name));
+      const std::string_view path = std::string_view(name).substr(kPrefix.size());
+      if (std::ranges::none_of(config.modules_to_save,
+                               [&](const auto& module) { return belongs_to(path, module); }))
+        return refused(fmt::format("tensor {} lies in no module of modules_to_save", name));
+      continue;
+    }
+    ++num_lora;
+    std::string mate = name;
+    mate[name.size() - std::string_view("A.weight").size()] = a ? 'B' : 'A';
+    if (!tensors.contains(mate)) return refused(fmt::format("tensor {} has no {}", name, mate));
+    if (view.shape.size() != 2 || view.shape[a ? 0 : 1] != config.rank)
+      return refused(fmt::format("tensor {} is {}, the rank is {}", name, shape_text(view.shape),
+                                 config.rank));
+  }
+  if (num_lora == 0) return refused("holds no LoRA matrix");
+  return Ok{};
+}
+
+std::string notes_text(const AdapterNotes& notes,
+                       const std::map<std::string, std::string>& hashes) {
+  Json labels = Json::object();
+  for (std::size_t i = 0; i < notes.labels.size(); ++i) labels[std::to_string(i)] = notes.labels[i];
+  const Json json = {{"version", 1},
+                     {"task_kind", notes.task_kind},
+                     {"labels", notes.labels},
+                     {"id2label", labels},
+                     {"max_length", notes.max_length},
+                     {"backbone", notes.backbone},
+                     {"data_hash", notes.data_hash},
+                     {"numerics", notes.numerics},
+                     {"lineage", notes.lineage},
+                     {"metrics", notes.metrics},
+                     {"sha256", hashes}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<AdapterNotes> parse_notes(std::string_view text,
+                                 std::map<std::string, std::string>& hashes) {
+  YMIR_TRY_ASSIGN(const Json json, parse_json(text, {.max_bytes = kMaxConfig, .max_depth = 8}));
+  AdapterNotes notes;
+  try {
+    if (json.at("version") != 1) return refused("has another version");
+    json.at("task_kind").get_to(notes.task_kind);
+    json.at("labels").get_to(notes.labels);
+    json.at("max_length").get_to(notes.max_length);
+    json.at("backbone").get_to(notes.backbone);
+    json.at("data_hash").get_to(notes.data_hash);
+    json.at("numerics").get_to(notes.numerics);
+    json.at("lineage").get_to(notes.lineage);
+    json.at("metrics").get_to(notes.metrics);
+    json.at("sha256").get_to(hashes);
+  } catch (const Json::exception& e) {
+    return refused(e.what());
+  }
+  return notes;
+}
+
+// The card that a hub shows: YAML front matter, then what was trained on what.
+std::string card_text(const PeftConfig& config, const AdapterNotes& notes) {
+  std::string text = fmt::format(
+      "---\nlibrary_name: peft\nbase_model: {}\ntags:\n- lora\n- {}\n---\n\n"
+      "LoRA adapter, rank {}, alpha {:g}, on {}.\n\n",
+      Json(config.base_model).dump(-1, ' ', false, Json::error_handler_t::replace),
+      notes.task_kind.empty() ? "adapter" : notes.task_kind, config.rank, config.alpha,
+      join(config.targets, ", "));
+  if (!notes.labels.empty()) text += "Labels: " + join(notes.labels, ", ") + ".\n\n";
+  text += "| | |\n|---|---|\n";
+  for (const auto& [name, value] : notes.metrics)
+    text += fmt::format("| {} (validation) | {:.4f} |\n", name, value);
+  for (const auto& [name, value] : notes.lineage) text += fmt::format("| {} | {} |\n", name, value);
+  text += fmt::format("| max_length | {} |\n| data | {} |\n| numerics | {} |\n", notes.max_length,
+                      notes.data_hash, notes.numerics);
+  return text;
+}
+
+// Every tensor as f32: in place where it is, else in `converted`.
+struct Storage {
+  SafetensorsFile file;
+  std::vector<std::vector<float>> converted{};
+};
+
+Result<TensorMap> as_f32(Storage& storage) {
+  TensorMap tensors;
+  for (const auto& [name, view] : storage.file.tensors()) {
+    if (view.dtype == DType::kF32 && view.aligned()) {
+      tensors.emplace(name, view);
+      continue;
+    }
+    auto values = to_f32(view);
+    if (!values) return annotate(std::move(values).error(), "tensor " + name);
+    storage.converted.push_back(*std::move(values));
+    tensors.emplace(name, view_of(storage.converted.back(), view.shape));
+  }
+  return tensors;
+}
+
+}  // namespace
+
+double PeftConfig::scale() const {
+  return alpha / (rank_stabilised ? std::sqrt(static_cast<double>(rank)) : rank);
+}
+
+Result<> PeftConfig::validate() const {
+  if (rank < 1 || rank > kMaxRank)
+    return refused(fmt::format("r {} is not in 1..{}", rank, kMaxRank));
+  if (!std::isfinite(alpha)) return refused("lora_alpha is not finite");
+  if (!(dropout >= 0 && dropout < 1))
+    return refused(fmt::format("lora_dropout {} is not in [0, 1)", dropout));
+  if (targets.empty()) return refused("target_modules names no module");
+  if (task_type != "SEQ_CLS" && task_type != "CAUSAL_LM" && !task_type.empty())
+    return refused(fmt::format(
+        "task_type \"{}\" is not supported (known: SEQ_CLS, CAUSAL_LM, null)", task_type));
+  return Ok{};
+}
+
+std::string lora_name(std::string_view module, char which) {
+  return fmt::format("{}{}.lora_{}.weight", kPrefix, module, which);
+}
+
+std::string saved_name(std::string_view module, std::string_view parameter) {
+  return fmt::format("{}{}.{}", kPrefix, module, parameter);
+}
+
+std::string peft_config_text(const PeftConfig& config) {
+  const auto list = [](const std::vector<std::string>& texts) {
+    return texts.empty() ? Json(nullptr) : Json(texts);
+  };
+  const Json json = {
+      {"alpha_pattern", Json::object()},
+      {"auto_mapping", nullptr},
+      {"base_model_name_or_path", config.base_model},
+      {"bias", "none"},
+      {"exclude_modules", nullptr},
+      {"fan_in_fan_out", false},
+      {"inference_mode", true},
+      {"init_lora_weights", true},
+      {"layers_pattern", nullptr},
+      {"layers_to_transform", nullptr},
+      {"lora_alpha", number(config.alpha)},
+      {"lora_bias", false},
+      {"lora_dropout", config.dropout},
+      {"modules_to_save", list(config.modules_to_save)},
+      {"peft_type", "LORA"},
+      {"r", config.rank},
+      {"rank_pattern", Json::object()},
+      {"revision", nullptr},
+      {"target_modules", list(config.targets)},
+      {"task_type", config.task_type.empty() ? Json(nullptr) : Json(config.task_type)},
+      {"use_dora", false},
+      {"use_rslora", config.rank_stabilised}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<PeftConfig> parse_peft_config(std::string_view text) {
+  YMIR_TRY_ASSIGN(const Json json, parse_json(text, {.max_bytes = kMaxConfig, .max_depth = 16}));
+  if (!json.is_object()) return refused("not an object");
+  if (const Json type = json.value("peft_type", Json()); type != "LORA")
+    return refused(fmt::format("peft_type {} is not supported (known: \"LORA\")", canonical(type)));
+  for (const auto& [key, value] : json.items()) {
+    const bool known = std::ranges::find(kHarmless, key) != kHarmless.end() ||
+                       std::ranges::find(kRead, key) != kRead.end();
+    if (!known && !is_off(key, value))
+      return refused(fmt::format("{} {} is not supported", key, canonical(value)));
+  }
+  PeftConfig config;
+  if (const Json base = json.value("base_model_name_or_path", Json()); base.is_string())
+    config.base_model = base.get<std::string>();
+  YMIR_TRY_ASSIGN(const double rank, real(json, "r", 8));
+  if (rank != std::floor(rank) || rank < 1 || rank > kMaxRank)
+    return refused(fmt::format("r {} is not in 1..{}", rank, kMaxRank));
+  config.rank = static_cast<int>(rank);
+  YMIR_TRY_ASSIGN(config.alpha, real(json, "lora_alpha", 8));
+  YMIR_TRY_ASSIGN(config.dropout, real(json, "lora_dropout", 0));
+  if (const Json stabilised = json.value("use_rslora", Json(false)); stabilised.is_boolean())
+    config.rank_stabilised = stabilised.get<bool>();
+  else
+    return refused("use_rslora is not true or false");
+  YMIR_TRY_ASSIGN(config.targets, text_list(json, "target_modules"));
+  YMIR_TRY_ASSIGN(config.modules_to_save, text_list(json, "modules_to_save"));
+  const Json task = json.value("task_type", Json());
+  if (!task.is_null() && !task.is_string()) return refused("task_type is not a text");
+  config.task_type = task.is_string() ? task.get<std::string>() : "";
+  // PEFT itself saves the heads of a sequence classifier under these names.
+  if (config.task_type == "SEQ_CLS")
+    for (const char* head : {"classifier", "score"})
+      if (std::ranges::find(config.modules_to_save, head) == config.modules_to_save.end())
+        config.modules_to_save.emplace_back(head);
+  YMIR_TRY(config.validate());
+  return config;
+}
+
+Result<> write_adapter(const std::string& folder, const PeftConfig& config,
+                       const TensorMap& tensors, const AdapterNotes& notes) {
+  YMIR_TRY(config.validate());
+  YMIR_TRY(check_tensors(config, tensors));
+  const std::string base = folder.ends_with('/') ? folder.substr(0, folder.size() - 1) : folder;
+  const std::string fresh = fmt::format("{}.tmp{}", base, ::getpid());
+  std::error_code error;
+  fs::remove_all(fresh, error);
+  YMIR_TRY(make_folders(fresh));
+  YMIR_TRY(write_file(fresh + "/" + kConfigFile, peft_config_text(config)));
+  YMIR_TRY(write_safetensors(fresh + "/" + kTensorFile, tensors));
+  YMIR_TRY(write_file(fresh + "/" + kCardFile, card_text(config, notes)));
+  std::map<std::string, std::string> hashes;
+  for (const char* name : {kConfigFile, kTensorFile, kCardFile}) {
+    YMIR_TRY_ASSIGN(hashes[name], sha256_file(fresh + "/" + name));
+  }
+  YMIR_TRY(write_file(fresh + "/" + kNotesFile, notes_text(notes, hashes)));
+  // A folder can't be renamed over another: the old one steps aside first.
+  const std::string old = fmt::format("{}.old{}", base, ::getpid());
+  fs::remove_all(old, error);
+  if (fs::exists(base, error)) {
+    fs::rename(base, old, error);
+    if (error) return Error{ErrorCode::kUnavailable, base + ": " + error.message()};
+  }
+  YMIR_TRY(commit_folder(fresh, base));
+  fs::remove_all(old, error);
+  return Ok{};
+}
+
+Result<Adapter> read_adapter(const std::string& folder) {
+  const std::string config_path = folder + "/" + kConfigFile;
+  YMIR_TRY_ASSIGN(const std::string text, read_file(config_path, kMaxConfig));
+  auto config = parse_peft_config(text);
+  if (!config) return annotate(std::move(config).error(), config_path);
+  Adapter adapter{.config = *std::move(config)};
+  const std::string tensor_path = folder + "/" + kTensorFile;
+  if (!fs::exists(tensor_path) && fs::exists(folder + "/adapter_model.bin"))
+    return refused(folder +
+                   "/adapter_model.bin is a pickle and is never loaded; save the adapter "
+                   "again with PEFT's save_pretrained(safe_serialization=True)");
+  YMIR_TRY_ASSIGN(SafetensorsFile file, SafetensorsFile::open(tensor_path));
+  auto storage = std::make_shared<Storage>(Storage{std::move(file)});
+  auto tensors = as_f32(*storage);
+  if (!tensors) return annotate(std::move(tensors).error(), tensor_path);
+  if (auto fits = check_tensors(adapter.config, *tensors); !fits)
+    return annotate(std::move(fits).error(), tensor_path);
+  adapter.tensors = *std::move(tensors);
+  adapter.storage = std::move(storage);
+  YMIR_TRY_ASSIGN(adapter.sha256, sha256_file(tensor_path));
+
+  const std::string notes_path = folder + "/" + kNotesFile;
+  const auto notes = read_file(notes_path, kMaxConfig);
+  if (!notes && notes.error().code == ErrorCode::kNotFound) return adapter;
+  if (!notes) return notes.error();
+  std::map<std::string, std::string> hashes;
+  auto parsed = parse_notes(*notes, hashes);
+  if (!parsed) return annotate(std::move(parsed).error(), notes_path);
+  if (hashes[kTensorFile] != adapter.sha256 || hashes[kConfigFile] != sha256(text))
+    return Error{ErrorCode::kCorruption,
+                 folder + ": the adapter's files differ from the hashes in " + kNotesFile};
+  adapter.notes = *std::move(parsed);
+  return adapter;
+}
+
+}  // namespace ymir

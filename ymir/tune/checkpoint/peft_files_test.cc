@@ -1,0 +1,203 @@
+#include "ymir/tune/checkpoint/peft_files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "ymir/base/file.h"
+#include "ymir/base/json.h"
+
+namespace ymir {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class AdapterFolder : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/ymir-peft-XXXXXX";
+    root = ::mkdtemp(name);
+    folder = root + "/adapter";
+    const std::string query = "bert.encoder.layer.0.attention.self.query";
+    tensors[lora_name(query, 'A')] = view_of(a, {2, 3});
+    tensors[lora_name(query, 'B')] = view_of(b, {4, 2});
+    tensors[saved_name("classifier", "weight")] = view_of(head, {2, 4});
+    config.base_model = "models/mini \"lm\"";
+    config.rank = 2;
+    config.targets = {"query"};
+    config.modules_to_save = {"classifier"};
+    notes.task_kind = "classify";
+    notes.labels = {"no", "yes"};
+    notes.max_length = 64;
+    notes.lineage = {{"mode", "temporal"}, {"partner", "j3"}};
+    notes.metrics = {{"accuracy", 0.875}};
+  }
+  void TearDown() override { fs::remove_all(root); }
+  std::string read_fault() {
+    const auto result = read_adapter(folder);
+    return result ? "none" : result.error().message;
+  }
+  const std::vector<float> a = {1, 2, 3, 4, 5, 6}, b = {1, 2, 3, 4, 5, 6, 7, 0.1f},
+                           head = {1, 2, 3, 4, 5, 6, 7, 8};
+  std::string root, folder;
+  TensorMap tensors;
+  PeftConfig config;
+  AdapterNotes notes;
+};
+
+TEST_F(AdapterFolder, ComesBackAsItWasWritten) {
+  ASSERT_TRUE(write_adapter(folder, config, tensors, notes));
+
+  const auto adapter = read_adapter(folder);
+
+  ASSERT_TRUE(adapter) << adapter.error().message;
+  EXPECT_EQ(adapter->tensors, tensors);
+  EXPECT_EQ(adapter->config.rank, 2);
+  EXPECT_EQ(adapter->config.scale(), 8);
+  EXPECT_EQ(adapter->config.base_model, config.base_model);
+  EXPECT_THAT(adapter->config.modules_to_save, ElementsAre("classifier", "score"));
+  EXPECT_THAT(adapter->notes.labels, ElementsAre("no", "yes"));
+  EXPECT_EQ(adapter->notes.lineage, notes.lineage);
+  EXPECT_EQ(adapter->notes.metrics, notes.metrics);
+  EXPECT_THAT(*read_file(folder + "/README.md"), HasSubstr("| accuracy (validation) | 0.8750 |"));
+}
+
+TEST_F(AdapterFolder, IsReplacedAsOneAndLeavesNothingBeside) {
+  ASSERT_TRUE(write_adapter(folder, config, tensors, notes));
+  const std::string first = read_adapter(folder)->sha256;
+  const std::vector<float> other(8, 2);
+  tensors[saved_name("classifier", "weight")] = view_of(other, {2, 4});
+
+  ASSERT_TRUE(write_adapter(folder, config, tensors, notes));
+
+  EXPECT_NE(read_adapter(folder)->sha256, first);
+  EXPECT_EQ(std::distance(fs::directory_iterator(root), {}), 1);
+}
+
+TEST_F(AdapterFolder, WithAChangedTensorFileIsRefused) {
+  ASSERT_TRUE(write_adapter(folder, config, tensors, notes));
+  std::string bytes = *read_file(folder + "/adapter_model.safetensors");
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  ASSERT_TRUE(write_file(folder + "/adapter_model.safetensors", bytes));
+
+  EXPECT_THAT(read_fault(), HasSubstr("differ from the hashes in ymir_adapter.json"));
+}
+
+TEST_F(AdapterFolder, MadeElsewhereNeedsNoNotesAndHalvesBecomeFloats) {
+  ASSERT_TRUE(write_adapter(folder, config, tensors, notes));
+  fs::remove(folder + "/ymir_adapter.json");
+  const std::vector<std::uint16_t> halves = {0x3c00, 0x4000, 0, 0, 0, 0, 0, 0};
+  tensors[saved_name("classifier", "weight")] = {
+      DType::kF16, {2, 4}, std::as_bytes(std::span(halves))};
+  ASSERT_TRUE(write_safetensors(folder + "/adapter_model.safetensors", tensors));
+
+  const auto adapter = read_adapter(folder);
+
+  ASSERT_TRUE(adapter) << adapter.error().message;
+  const auto& classifier = adapter->tensors.at(saved_name("classifier", "weight"));
+  EXPECT_EQ(classifier.dtype, DType::kF32);
+  EXPECT_EQ((*to_f32(classifier))[1], 2);
+  EXPECT_TRUE(adapter->notes.labels.empty());
+}
+
+TEST_F(AdapterFolder, OddTensorsAreRefusedByName) {
+  const auto fault = [this](const std::string& name, const TensorView& view) {
+    TensorMap changed = tensors;
+    changed[name] = view;
+    const auto result = write_adapter(folder, config, changed, notes);
+    return result ? "none" : result.error().message;
+  };
+
+  EXPECT_THAT(fault("base_model.model.x.lora_A.weight", view_of(a, {2, 3})),
+              HasSubstr("x.lora_A.weight has no base_model.model.x.lora_B.weight"));
+  EXPECT_THAT(
+      fault(lora_name("bert.encoder.layer.0.attention.self.query", 'A'), view_of(a, {3, 2})),
+      HasSubstr("is [3, 2], the rank is 2"));
+  EXPECT_THAT(fault("base_model.model.pooler.weight", view_of(a, {6})),
+              HasSubstr("pooler.weight lies in no module of modules_to_save"));
+  EXPECT_THAT(fault("base_model.model.e.lora_embedding_A", view_of(a, {6})),
+              HasSubstr("lora_embedding_A is of a kind that is not supported"));
+  EXPECT_THAT(fault("classifier.bias", view_of(a, {6})), HasSubstr("does not begin with"));
+  EXPECT_FALSE(fs::exists(folder));
+}
+
+TEST_F(AdapterFolder, WithOnlyAPickleIsRefused) {
+  ASSERT_TRUE(make_folders(folder));
+  ASSERT_TRUE(write_file(folder + "/adapter_config.json", peft_config_text(config)));
+  ASSERT_TRUE(write_file(folder + "/adapter_model.bin", "x"));
+
+  EXPECT_THAT(read_fault(), HasSubstr("is a pickle and is never loaded"));
+}
+
+TEST(PeftConfig, IsWrittenWithSortedKeysAndTwoSpaces) {
+  PeftConfig config;
+  config.base_model = "m";
+  config.targets = {"query", "value"};
+  config.modules_to_save = {"classifier"};
+
+  const std::string text = peft_config_text(config);
+
+  EXPECT_TRUE(text.starts_with("{\n  \"alpha_pattern\": {},\n  \"auto_mapping\": null,\n"));
+  EXPECT_THAT(text, HasSubstr("\n  \"lora_alpha\": 16,\n"));
+  EXPECT_THAT(text, HasSubstr("\n  \"lora_dropout\": 0.0,\n"));
+  EXPECT_THAT(text, HasSubstr("\n  \"modules_to_save\": [\n    \"classifier\"\n  ],\n"));
+  EXPECT_EQ(parse_peft_config(text)->targets, config.targets);
+}
+
+TEST(PeftConfig, WhatWouldChangeTheResultAndIsNotBuiltIsRefusedByName) {
+  const auto fault = [](const char* key, const Json& value) {
+    Json json = {{"peft_type", "LORA"}, {"r", 8}, {"target_modules", {"query"}}};
+    json[key] = value;
+    const auto result = parse_peft_config(json.dump());
+    return result ? "none" : result.error().message;
+  };
+
+  EXPECT_EQ(fault("peft_type", "IA3"), "peft_type \"IA3\" is not supported (known: \"LORA\")");
+  for (const char* key : {"use_dora", "lora_bias", "use_qalora", "fan_in_fan_out"})
+    EXPECT_EQ(fault(key, true), std::string(key) + " true is not supported");
+  EXPECT_EQ(fault("bias", "all"), "bias \"all\" is not supported");
+  EXPECT_THAT(fault("layer_replication", Json::parse("[[0, 4]]")), HasSubstr("layer_replication"));
+  EXPECT_THAT(fault("target_parameters", {"w"}), HasSubstr("target_parameters"));
+  EXPECT_THAT(fault("trainable_token_indices", {1}), HasSubstr("trainable_token_indices"));
+  EXPECT_THAT(fault("alora_invocation_tokens", {1}), HasSubstr("alora_invocation_tokens"));
+  EXPECT_THAT(fault("rank_pattern", {{"query", 4}}), HasSubstr("rank_pattern"));
+  EXPECT_THAT(fault("something_new", 3), HasSubstr("something_new 3 is not supported"));
+  EXPECT_THAT(fault("target_modules", "all-linear"), HasSubstr("target_modules \"all-linear\""));
+  EXPECT_THAT(fault("task_type", "SEQ_2_SEQ_LM"), HasSubstr("SEQ_2_SEQ_LM"));
+  EXPECT_THAT(fault("r", 0), HasSubstr("r 0 is not in"));
+  EXPECT_THAT(fault("lora_dropout", 1.5), HasSubstr("lora_dropout 1.5"));
+  EXPECT_THAT(fault("init_lora_weights", "pissa_niter_4"), HasSubstr("init_lora_weights"));
+  EXPECT_EQ(fault("init_lora_weights", "gaussian"), "none");
+  EXPECT_EQ(fault("layers_to_transform", {0, 1}), "none");
+  EXPECT_EQ(fault("use_dora", false), "none");
+}
+
+// As PEFT 0.21.2 writes it (LoraConfig(...).save_pretrained).
+TEST(PeftConfig, PeftsOwnFileIsRead) {
+  const auto config = parse_peft_config(R"({
+    "alora_invocation_tokens": null, "alpha_pattern": {}, "arrow_config": null,
+    "auto_mapping": null, "base_model_name_or_path": null, "bias": "none", "corda_config": null,
+    "ensure_weight_tying": false, "eva_config": null, "exclude_modules": null,
+    "fan_in_fan_out": false, "inference_mode": false, "init_lora_weights": true,
+    "kasa_config": null, "layer_replication": null, "layers_pattern": null,
+    "layers_to_transform": null, "loftq_config": {}, "lora_alpha": 16, "lora_bias": false,
+    "lora_dropout": 0.05, "lora_ga_config": null, "megatron_config": null,
+    "megatron_core": "megatron.core", "modules_to_save": ["classifier"],
+    "monteclora_config": null, "peft_type": "LORA", "peft_version": "0.21.2",
+    "qalora_group_size": 16, "r": 4, "rank_pattern": {}, "revision": null,
+    "target_modules": ["value", "query"], "target_parameters": null, "task_type": "SEQ_CLS",
+    "trainable_token_indices": null, "use_bdlora": null, "use_dora": false, "use_qalora": false,
+    "use_rslora": true, "velora_config": null})");
+
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->rank, 4);
+  EXPECT_EQ(config->scale(), 8);
+  EXPECT_EQ(config->dropout, 0.05);
+  EXPECT_THAT(config->targets, ElementsAre("query", "value"));
+}
+
+}  // namespace
+}  // namespace ymir
