@@ -15,11 +15,6 @@ constexpr int kTick = 100;  // ms: the grain of every timer of the serving threa
 constexpr Seconds kLongWait{1e6};
 constexpr std::size_t kMostOrders = 100'000;
 
-Time wall_clock() {
-  return Time(std::chrono::duration_cast<WorldClock::duration>(
-      std::chrono::system_clock::now().time_since_epoch()));
-}
-
 }  // namespace
 
 Result<> LiveWorldOptions::validate() const {
