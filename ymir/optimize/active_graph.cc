@@ -7,6 +7,7 @@ namespace ymir {
 namespace {
 
 constexpr std::size_t kPollEvery = 4096;  // pairs looked at between two looks at the stop token
+constexpr int kNearParts = 8;  // a pair is near when its reduced cost is at most mean price / this
 
 bool time_to_poll(std::size_t k) { return k % kPollEvery == kPollEvery - 1; }
 
@@ -25,6 +26,8 @@ void ActiveGraph::reset(const RoundProblem& problem, const Prices& prices, Stopp
   best_alone_.assign(problem.num_jobs(), -1);
   used_.assign(prices.rows().size(), 0);
   near_margin_ = -1;
+  evaluation_ = 0;
+  near_evaluation_ = -1;
   bound_ = value_ = violation_ = 0;
 }
 
@@ -48,6 +51,7 @@ std::int64_t ActiveGraph::best_worth(const PairEdge& pair) const {
 }
 
 bool ActiveGraph::evaluate() {
+  ++evaluation_;
   bound_ = prices_->of_all_capacity();
   for (JobIndex j = 0; j < problem_->num_jobs(); ++j) {
     worth_alone_[j] = 0;
@@ -64,16 +68,17 @@ bool ActiveGraph::evaluate() {
   }
   best_option_.resize(active_.size());
   for (std::size_t e = 0; e < active_.size(); ++e) {
-    const PairEdge& pair = problem_->pairs()[active_[e]];
+    const JobIndex i = matching_.edge_u(static_cast<int>(e));
+    const JobIndex j = matching_.edge_v(static_cast<int>(e));
     std::int64_t best = std::numeric_limits<std::int64_t>::min();
+    std::uint32_t best_at = 0;
     for (std::uint32_t k = option_begin_[e]; k < option_begin_[e + 1]; ++k) {
-      if (const std::int64_t worth = prices_->worth(pair, options_[k]); worth > best) {
-        best = worth;
-        best_option_[e] = static_cast<std::int32_t>(k - option_begin_[e]);
-      }
+      const std::int64_t worth = prices_->worth(i, j, options_[k]);
+      best_at = worth > best ? k : best_at;
+      best = std::max(best, worth);
     }
-    matching_.set_weight(static_cast<int>(e),
-                         best - worth_alone_[pair.first] - worth_alone_[pair.second]);
+    best_option_[e] = static_cast<std::int32_t>(best_at - option_begin_[e]);
+    matching_.set_weight(static_cast<int>(e), best - worth_alone_[i] - worth_alone_[j]);
   }
   if (!matching_.run(stopped_)) return false;
   value_ = 0;
@@ -184,74 +189,65 @@ void ActiveGraph::seed(int per_job) {
 
 // ------------------------------------------------------------------------------------- pricing
 
-// Lists every pair some candidate of which could be undercut by at most `margin` at any prices
-// within 1/spread of the present ones (0: at these alone): its worth at the low prices against the
-// jobs' at the high ones.
-bool ActiveGraph::list_near(std::int64_t margin, int spread) {
-  near_low_.assign(prices_->by_row().begin(), prices_->by_row().end());
-  near_high_ = near_low_;
-  if (spread > 0) {
-    for (std::int64_t& price : near_low_) price = (price - price / spread) & ~std::int64_t{1};
-    for (std::int64_t& price : near_high_) price = (price + price / spread + 3) & ~std::int64_t{1};
+void ActiveGraph::note_undercut(std::int32_t pair, std::int64_t undercut) {
+  const PairEdge& edge = problem_->pairs()[pair];
+  offer(edge.first, undercut, pair);
+  offer(edge.second, undercut, pair);
+  std::int64_t& first = raised_[edge.first];
+  std::int64_t& second = raised_[edge.second];
+  if (const std::int64_t left = undercut - first - second; left > 0) {
+    (first >= second ? first : second) += left;
+    violation_ += left;
   }
-  low_ = *prices_;
-  low_.set(near_low_);
-  high_ = *prices_;
-  high_.set(near_high_);
-  worth_high_.assign(problem_->num_jobs(), 0);
-  for (JobIndex j = 0; j < problem_->num_jobs(); ++j) {
-    for (const KeptOption& c : problem_->alone(j)) {
-      worth_high_[j] = std::max(worth_high_[j], high_.worth(j, c));
-    }
-  }
+}
+
+// Notes every undercut pair, and lists those whose reduced cost is at most `margin`.
+bool ActiveGraph::look_at_all(std::int64_t margin) {
+  price_.resize(problem_->num_jobs());
+  for (JobIndex j = 0; j < problem_->num_jobs(); ++j) price_[j] = job_price(j);
   near_.clear();
   const std::span<const PairEdge> pairs = problem_->pairs();
   for (std::size_t k = 0; k < pairs.size(); ++k) {
-    const PairEdge& pair = pairs[k];
-    const std::int64_t least = worth_high_[pair.first] + worth_high_[pair.second] - margin;
-    for (const KeptOption& c : problem_->together(pair)) {
-      if (low_.worth(pair, c) >= least) {
-        near_.push_back(static_cast<std::int32_t>(k));
-        break;
-      }
-    }
     if (time_to_poll(k) && stopped_()) return false;
+    const std::int64_t reduced =
+        price_[pairs[k].first] + price_[pairs[k].second] - best_worth(pairs[k]);
+    if (reduced > margin) continue;
+    near_.push_back(static_cast<std::int32_t>(k));
+    if (reduced >= 0) continue;
+    const std::int64_t undercut =
+        -reduced - matching_.set_price(pairs[k].first, pairs[k].second);
+    if (undercut > 0) note_undercut(near_.back(), undercut);
   }
   near_margin_ = margin;
+  near_evaluation_ = evaluation_;
   return true;
 }
 
-bool ActiveGraph::near_covers(std::int64_t slack) const {
-  if (near_margin_ < slack) return false;
-  for (std::size_t r = 0; r < near_low_.size(); ++r) {
-    const std::int64_t price = prices_->by_row()[r];
-    if (price < near_low_[r] || price > near_high_[r]) return false;
+bool ActiveGraph::look_at_near() {
+  for (std::size_t k = 0; k < near_.size(); ++k) {
+    if (time_to_poll(k) && stopped_()) return false;
+    if (is_active_[near_[k]]) continue;
+    const PairEdge& pair = problem_->pairs()[near_[k]];
+    const std::int64_t worth = best_worth(pair);
+    if (worth <= job_price(pair.first) + job_price(pair.second)) continue;
+    if (const std::int64_t undercut = worth - pair_price(pair); undercut > 0) {
+      note_undercut(near_[k], undercut);
+    }
   }
   return true;
 }
 
-int ActiveGraph::price_out(int per_job) {
-  if (!near_covers(0) && !list_near(bound_ / 50'000 + 4, 14)) return -1;
+int ActiveGraph::price_out(int per_job, bool all) {
   start_offers(per_job);
   raised_.assign(problem_->num_jobs(), 0);
   violation_ = 0;
-  for (std::size_t k = 0; k < near_.size(); ++k) {
-    if (time_to_poll(k) && stopped_()) return -1;
-    const std::int32_t p = near_[k];
-    const PairEdge& pair = problem_->pairs()[p];
-    const std::int64_t worth = best_worth(pair);
-    if (worth <= job_price(pair.first) + job_price(pair.second) || is_active_[p]) continue;
-    const std::int64_t undercut = worth - pair_price(pair);
-    if (undercut <= 0) continue;
-    offer(pair.first, undercut, p);
-    offer(pair.second, undercut, p);
-    std::int64_t& first = raised_[pair.first];
-    std::int64_t& second = raised_[pair.second];
-    if (const std::int64_t left = undercut - first - second; left > 0) {
-      (first >= second ? first : second) += left;
-      violation_ += left;
-    }
+  if (near_evaluation_ >= 0 && !all) {
+    if (!look_at_near()) return -1;
+    if (violation_ > 0) return take_offers();
   }
+  std::int64_t prices = 0;
+  for (JobIndex j = 0; j < problem_->num_jobs(); ++j) prices += job_price(j);
+  if (!look_at_all(prices / std::max(1, problem_->num_jobs()) / kNearParts)) return -1;
   return take_offers();
 }
 
@@ -262,12 +258,16 @@ std::vector<std::int64_t> ActiveGraph::feasible_job_prices() const {
 }
 
 bool ActiveGraph::pairs_within(std::int64_t slack, std::vector<std::int32_t>& out) {
-  if (!near_covers(slack) && !list_near(slack, 0)) return false;
+  if (near_evaluation_ != evaluation_ || near_margin_ < slack) {
+    start_offers(1);
+    if (!look_at_all(slack)) return false;
+  }
   out.clear();
   for (const std::int32_t p : near_) {
     const PairEdge& pair = problem_->pairs()[p];
-    if (best_worth(pair) >= job_price(pair.first) + job_price(pair.second) - slack)
+    if (best_worth(pair) >= job_price(pair.first) + job_price(pair.second) - slack) {
       out.push_back(p);
+    }
   }
   return true;
 }

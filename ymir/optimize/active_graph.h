@@ -49,19 +49,23 @@ class ActiveGraph {
   void pairs_inside_sets(std::vector<std::int32_t>& out) const;
   std::span<const std::int32_t> active() const { return active_; }
 
-  // Activates undercut pairs, at most `per_job` for each job. Returns how many were added, -1 when
-  // stopped; violation() is then what raising duals would cost in total to be feasible as they are.
-  int price_out(int per_job);
+  // Activates undercut pairs, at most `per_job` for each job, and returns how many. Looks through the
+  // pairs that were close to it at the last full pass first; when none of them is undercut (or when
+  // `all` says so), through all pairs. -1: stopped.
+  int price_out(int per_job, bool all = false);
+  // After a pass over all pairs: what raising the duals would cost to be feasible as they are.
   std::int64_t violation() const { return violation_; }
-  // After price_out: the job prices raised so that they are feasible for every candidate.
+  bool looked_at_all() const { return near_evaluation_ == evaluation_; }
+  // After a pass over all pairs: the job prices raised so that they are feasible for every candidate.
   std::vector<std::int64_t> feasible_job_prices() const;
   // All pairs with a candidate whose reduced cost may be <= slack. False: stopped.
   bool pairs_within(std::int64_t slack, std::vector<std::int32_t>& out);
 
  private:
   std::int64_t best_worth(const PairEdge& pair) const;
-  bool list_near(std::int64_t margin, int spread);
-  bool near_covers(std::int64_t slack) const;
+  bool look_at_all(std::int64_t margin);
+  bool look_at_near();
+  void note_undercut(std::int32_t pair, std::int64_t undercut);
   void offer(JobIndex job, std::int64_t gain, std::int32_t pair);
   void start_offers(int per_job);
   int take_offers();
@@ -77,12 +81,11 @@ class ActiveGraph {
   std::vector<std::int64_t> worth_alone_;
   std::vector<std::int32_t> best_alone_, best_option_;  // candidate index, -1: idle; by edge
   std::int64_t bound_ = 0, value_ = 0, violation_ = 0;
-  std::vector<std::int64_t> used_, raised_;
-  // Pairs that can matter for any prices between two price vectors.
+  std::vector<std::int64_t> used_, raised_, price_;
+  // Pairs of small reduced cost at the last full pass; complete for that evaluation.
   std::vector<std::int32_t> near_;
-  std::vector<std::int64_t> near_low_, near_high_, worth_high_;
   std::int64_t near_margin_ = -1;
-  Prices low_, high_;
+  int evaluation_ = 0, near_evaluation_ = -1;
   // The best few pairs of each job during one pass.
   struct Offer {
     std::int64_t gain = 0;

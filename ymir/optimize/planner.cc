@@ -54,6 +54,7 @@ class Planner::Solver {
   void add_alone(std::vector<Pick>& picks) const;
   bool improve_incumbent();
   bool close_gap();
+  std::int64_t allowed_gap(std::int64_t bound) const;
   bool near_enough() const;
   void offer(std::vector<Pick> plan);
   std::int64_t room() const { return root_bound_ - incumbent_.scaled; }
@@ -113,22 +114,26 @@ bool Planner::Solver::find_prices() {
   const std::int64_t exact = prices_.num_rows() == 1 ? kFineOneRow : kFineRows;
   const std::int64_t fine = gap_parts_ > 0 ? std::min(exact, 8 * kParts / gap_parts_) : exact;
   std::int64_t precision = std::min(kCoarse, fine);
+  bool many = true;  // while many pairs come in, the duals move too far for those near to suffice
   while (true) {
     if (!search_prices(search, step, precision)) return false;
-    const int added = graph_.price_out(kPricedPairs);
-    if (added < 0) return false;
+    const bool last = matchings_left_ <= 0;
+    int added = graph_.price_out(kPricedPairs, many || last);
+    many = added > static_cast<int>(graph_.active().size()) / 16;
     ++effort_.pricing_passes;
-    root_priced_ = added == 0;
-    if (added == 0 && precision == fine) break;
-    if (matchings_left_ <= 0) break;
-    const std::int64_t allowed =
-        static_cast<std::int64_t>(static_cast<Wide>(graph_.bound()) * gap_parts_ / kParts / 2);
-    if (precision == fine && graph_.violation() <= allowed) break;
+    if (added < 0) return false;
+    if (last || (added == 0 && precision == fine)) break;
+    if (precision == fine && graph_.violation() <= allowed_gap(graph_.bound()) / 2) {
+      added = graph_.price_out(kPricedPairs, true);
+      if (added < 0) return false;
+      if (graph_.violation() <= allowed_gap(graph_.bound()) / 2) break;
+    }
     if (added <= static_cast<int>(graph_.active().size()) / 50 + 5) precision = fine;
     std::int64_t highest = 0;
     for (const std::int64_t price : prices_.by_row()) highest = std::max(highest, price);
     step = std::max<std::int64_t>(2, highest / 2000);
   }
+  root_priced_ = graph_.violation() == 0;
   root_proved_ = true;
   root_bound_ = graph_.bound() + graph_.violation();
   end_pairs_ = search.end_pairs();
@@ -204,9 +209,12 @@ void Planner::Solver::add_alone(std::vector<Pick>& picks) const {
   }
 }
 
+std::int64_t Planner::Solver::allowed_gap(std::int64_t bound) const {
+  return static_cast<std::int64_t>(static_cast<Wide>(bound) * gap_parts_ / kParts);
+}
+
 bool Planner::Solver::near_enough() const {
-  return static_cast<Wide>(room()) * kParts <= static_cast<Wide>(root_bound_) * gap_parts_ &&
-         gap_parts_ > 0;
+  return gap_parts_ > 0 && room() <= allowed_gap(root_bound_);
 }
 
 // Step 5: the best plan made of the pairs at the ends of the price search, all their sizes and all
