@@ -26,6 +26,7 @@ void ActiveGraph::reset(const RoundProblem& problem, const Prices& prices, Stopp
   best_alone_.assign(problem.num_jobs(), -1);
   used_.assign(prices.rows().size(), 0);
   near_margin_ = -1;
+  most_worth_price_.clear();
   evaluation_ = 0;
   near_evaluation_ = -1;
   bound_ = value_ = violation_ = 0;
@@ -42,12 +43,30 @@ void ActiveGraph::activate(std::int32_t pair) {
   option_begin_.push_back(static_cast<std::uint32_t>(options_.size()));
 }
 
-std::int64_t ActiveGraph::best_worth(const PairEdge& pair) const {
+inline std::int64_t ActiveGraph::best_worth(const Prices& prices, const PairEdge& pair) const {
   std::int64_t best = std::numeric_limits<std::int64_t>::min();
-  for (const KeptOption& c : problem_->together(pair)) {
-    best = std::max(best, prices_->worth(pair, c));
-  }
+  for (const KeptOption& c : problem_->together(pair)) best = std::max(best, prices.worth(pair, c));
   return best;
+}
+
+// The best option of every active pair, and what it brings beyond its jobs alone.
+template <bool kExtra>
+void ActiveGraph::weigh_edges() {
+  best_option_.resize(active_.size());
+  for (std::size_t e = 0; e < active_.size(); ++e) {
+    const JobIndex i = matching_.edge_u(static_cast<int>(e));
+    const JobIndex j = matching_.edge_v(static_cast<int>(e));
+    std::int64_t best = std::numeric_limits<std::int64_t>::min();
+    std::uint32_t best_at = 0;
+    for (std::uint32_t k = option_begin_[e]; k < option_begin_[e + 1]; ++k) {
+      const std::int64_t worth =
+          kExtra ? prices_->worth(i, j, options_[k]) : prices_->plain_worth(options_[k]);
+      best_at = worth > best ? k : best_at;
+      best = std::max(best, worth);
+    }
+    best_option_[e] = static_cast<std::int32_t>(best_at - option_begin_[e]);
+    matching_.set_weight(static_cast<int>(e), best - worth_alone_[i] - worth_alone_[j]);
+  }
 }
 
 bool ActiveGraph::evaluate() {
@@ -66,19 +85,10 @@ bool ActiveGraph::evaluate() {
     }
     bound_ += worth_alone_[j];
   }
-  best_option_.resize(active_.size());
-  for (std::size_t e = 0; e < active_.size(); ++e) {
-    const JobIndex i = matching_.edge_u(static_cast<int>(e));
-    const JobIndex j = matching_.edge_v(static_cast<int>(e));
-    std::int64_t best = std::numeric_limits<std::int64_t>::min();
-    std::uint32_t best_at = 0;
-    for (std::uint32_t k = option_begin_[e]; k < option_begin_[e + 1]; ++k) {
-      const std::int64_t worth = prices_->worth(i, j, options_[k]);
-      best_at = worth > best ? k : best_at;
-      best = std::max(best, worth);
-    }
-    best_option_[e] = static_cast<std::int32_t>(best_at - option_begin_[e]);
-    matching_.set_weight(static_cast<int>(e), best - worth_alone_[i] - worth_alone_[j]);
+  if (prices_->has_extra()) {
+    weigh_edges<true>();
+  } else {
+    weigh_edges<false>();
   }
   if (!matching_.run(stopped_)) return false;
   value_ = 0;
@@ -174,16 +184,18 @@ void ActiveGraph::seed(int per_job) {
   }
   start_offers(per_job);
   const std::span<const PairEdge> pairs = problem_->pairs();
+  most_worth_.resize(pairs.size());
   for (std::size_t k = 0; k < pairs.size(); ++k) {
     const PairEdge& pair = pairs[k];
-    const std::int64_t gain =
-        best_worth(pair) - worth_alone_[pair.first] - worth_alone_[pair.second];
+    most_worth_[k] = best_worth(pair);
+    const std::int64_t gain = most_worth_[k] - worth_alone_[pair.first] - worth_alone_[pair.second];
     if (gain > 0) {
       offer(pair.first, gain, static_cast<std::int32_t>(k));
       offer(pair.second, gain, static_cast<std::int32_t>(k));
     }
     if (time_to_poll(k) && stopped_()) return;
   }
+  most_worth_price_.assign(prices_->by_row().begin(), prices_->by_row().end());
   take_offers();
 }
 
@@ -201,16 +213,36 @@ void ActiveGraph::note_undercut(std::int32_t pair, std::int64_t undercut) {
   }
 }
 
+// They hold while no price is lower, and are of use while none is much higher.
+bool ActiveGraph::most_worth_holds() const {
+  if (most_worth_price_.size() != prices_->by_row().size()) return false;
+  for (std::size_t r = 0; r < most_worth_price_.size(); ++r) {
+    const std::int64_t price = prices_->by_row()[r], taken_at = most_worth_price_[r];
+    if (price < taken_at || price - taken_at > taken_at / 6) return false;
+  }
+  return true;
+}
+
 // Notes every undercut pair, and lists those whose reduced cost is at most `margin`.
 bool ActiveGraph::look_at_all(std::int64_t margin) {
   price_.resize(problem_->num_jobs());
   for (JobIndex j = 0; j < problem_->num_jobs(); ++j) price_[j] = job_price(j);
+  const bool known = most_worth_holds();
+  if (!known) {
+    most_worth_price_.assign(prices_->by_row().begin(), prices_->by_row().end());
+    for (std::int64_t& price : most_worth_price_) price = (price - price / 32) & ~std::int64_t{1};
+    low_prices_ = *prices_;
+    low_prices_.set(most_worth_price_);
+    most_worth_.resize(problem_->pairs().size());
+  }
   near_.clear();
   const std::span<const PairEdge> pairs = problem_->pairs();
   for (std::size_t k = 0; k < pairs.size(); ++k) {
     if (time_to_poll(k) && stopped_()) return false;
-    const std::int64_t reduced =
-        price_[pairs[k].first] + price_[pairs[k].second] - best_worth(pairs[k]);
+    const std::int64_t least = price_[pairs[k].first] + price_[pairs[k].second] - margin;
+    if (!known) most_worth_[k] = best_worth(low_prices_, pairs[k]);
+    if (most_worth_[k] < least) continue;
+    const std::int64_t reduced = least + margin - best_worth(pairs[k]);
     if (reduced > margin) continue;
     near_.push_back(static_cast<std::int32_t>(k));
     if (reduced >= 0) continue;

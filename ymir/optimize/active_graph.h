@@ -62,7 +62,11 @@ class ActiveGraph {
   bool pairs_within(std::int64_t slack, std::vector<std::int32_t>& out);
 
  private:
-  std::int64_t best_worth(const PairEdge& pair) const;
+  std::int64_t best_worth(const Prices& prices, const PairEdge& pair) const;
+  std::int64_t best_worth(const PairEdge& pair) const { return best_worth(*prices_, pair); }
+  template <bool kExtra>
+  void weigh_edges();
+  bool most_worth_holds() const;
   bool look_at_all(std::int64_t margin);
   bool look_at_near();
   void note_undercut(std::int32_t pair, std::int64_t undercut);
@@ -82,6 +86,10 @@ class ActiveGraph {
   std::vector<std::int32_t> best_alone_, best_option_;  // candidate index, -1: idle; by edge
   std::int64_t bound_ = 0, value_ = 0, violation_ = 0;
   std::vector<std::int64_t> used_, raised_, price_;
+  // What each pair is worth at most, as long as no price falls below those it was taken at: most
+  // pairs are passed over at this glance.
+  std::vector<std::int64_t> most_worth_, most_worth_price_;
+  Prices low_prices_;
   // Pairs of small reduced cost at the last full pass; complete for that evaluation.
   std::vector<std::int32_t> near_;
   std::int64_t near_margin_ = -1;

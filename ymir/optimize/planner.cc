@@ -51,7 +51,8 @@ class Planner::Solver {
   bool find_prices();
   bool search_prices(PriceSearch& search, std::int64_t step, std::int64_t precision);
   void take_greedy(std::vector<Pick> picks);
-  void add_alone(std::vector<Pick>& picks) const;
+  void add_alone(std::vector<Pick>& picks, const std::vector<std::uint8_t>& taken,
+                 std::span<const std::int64_t> used) const;
   bool improve_incumbent();
   bool close_gap();
   std::int64_t allowed_gap(std::int64_t bound) const;
@@ -197,15 +198,26 @@ void Planner::Solver::take_greedy(std::vector<Pick> picks) {
   };
   fill();
   picks.clear();
-  add_alone(picks);
+  add_alone(picks, taken, used);
   fill();
   offer(std::move(plan));
 }
 
-void Planner::Solver::add_alone(std::vector<Pick>& picks) const {
+// What still fits of the jobs that are not taken.
+void Planner::Solver::add_alone(std::vector<Pick>& picks, const std::vector<std::uint8_t>& taken,
+                                std::span<const std::int64_t> used) const {
+  std::vector<std::int64_t> with(used.size());
   for (JobIndex j = 0; j < problem_->num_jobs(); ++j) {
+    if (taken[j]) continue;
     std::uint32_t k = problem_->alone_begin(j);
-    for (std::size_t c = 0; c < problem_->alone(j).size(); ++c) picks.push_back({-1, j, k++});
+    for (const KeptOption& c : problem_->alone(j)) {
+      std::copy(used.begin(), used.end(), with.begin());
+      prices_.charge(j, kNoJob, c, 1, with);
+      bool fits = true;
+      for (int r = 0; r < prices_.num_rows(); ++r) fits &= with[r] <= prices_.rows()[r].capacity;
+      if (fits) picks.push_back({-1, j, k});
+      ++k;
+    }
   }
 }
 

@@ -27,6 +27,8 @@ class Prices {
   std::int64_t of_all_capacity() const;  // sum of price * capacity
 
   std::int64_t scaled(const KeptOption& c) const { return scale_ * c.utility + 2 * c.noise; }
+  bool has_extra() const { return has_extra_; }  // rows in which jobs have shares
+  std::int64_t plain_worth(const KeptOption& c) const { return scaled(c) - cost_[c.size]; }
   std::int64_t worth(JobIndex job, const KeptOption& c) const {
     const std::int64_t worth = scaled(c) - cost_[c.size];
     return has_extra_ ? worth - 2 * per_gpu_[job] * gpus_[c.size] : worth;
