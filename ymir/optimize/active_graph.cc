@@ -246,8 +246,7 @@ bool ActiveGraph::look_at_all(std::int64_t margin) {
     if (reduced > margin) continue;
     near_.push_back(static_cast<std::int32_t>(k));
     if (reduced >= 0) continue;
-    const std::int64_t undercut =
-        -reduced - matching_.set_price(pairs[k].first, pairs[k].second);
+    const std::int64_t undercut = -reduced - matching_.set_price(pairs[k].first, pairs[k].second);
     if (undercut > 0) note_undercut(near_.back(), undercut);
   }
   near_margin_ = margin;

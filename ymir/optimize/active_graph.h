@@ -49,14 +49,15 @@ class ActiveGraph {
   void pairs_inside_sets(std::vector<std::int32_t>& out) const;
   std::span<const std::int32_t> active() const { return active_; }
 
-  // Activates undercut pairs, at most `per_job` for each job, and returns how many. Looks through the
-  // pairs that were close to it at the last full pass first; when none of them is undercut (or when
-  // `all` says so), through all pairs. -1: stopped.
+  // Activates undercut pairs, at most `per_job` for each job, and returns how many. Looks through
+  // the pairs that were close to it at the last full pass first; when none of them is undercut (or
+  // when `all` says so), through all pairs. -1: stopped.
   int price_out(int per_job, bool all = false);
   // After a pass over all pairs: what raising the duals would cost to be feasible as they are.
   std::int64_t violation() const { return violation_; }
   bool looked_at_all() const { return near_evaluation_ == evaluation_; }
-  // After a pass over all pairs: the job prices raised so that they are feasible for every candidate.
+  // After a pass over all pairs: the job prices raised so that they are feasible for every
+  // candidate.
   std::vector<std::int64_t> feasible_job_prices() const;
   // All pairs with a candidate whose reduced cost may be <= slack. False: stopped.
   bool pairs_within(std::int64_t slack, std::vector<std::int32_t>& out);

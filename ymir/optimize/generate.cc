@@ -177,11 +177,15 @@ void Generator::together(const Job& a, const Job& b, float jitter, float least,
   const float gain_b = gain(a, b) * jitter, gain_a = gain(b, a) * jitter;
   const float shorter_b = 1 / (1 + gain_b), shorter_a = 1 / (1 + gain_a);
   const float joint = crowding(jitter) / (1 + 0.5f * (gain_a + gain_b));
+  float most = a.fresh && b.fresh ? 1.5f / joint : 0.0f;  // jobs of equal length
+  if (b.fresh) most = std::max(most, 1 + gain_b);
+  if (a.fresh) most = std::max(most, 1 + gain_a);
+  if (most < least) return;
   const float pause = std::max(a.switching, b.switching);
   const int last = std::max(a.last_level, b.last_level);
   const auto offer = [&](int level, std::uint8_t mode, float end_a, float end_b, float alone) {
+    if (alone < least * (end_a + end_b)) return;
     const float weight = alone / (end_a + end_b);
-    if (weight < least) return;
     const float factor = options_.gamma == 1 ? weight
                          : options_.gamma == 0
                              ? 1.0f
@@ -202,10 +206,10 @@ void Generator::together(const Job& a, const Job& b, float jitter, float least,
   }
 }
 
-// No size, mode or jitter gives the two jobs a larger transfer weight.
-float Generator::most_transfer(const Job& a, const Job& b) const {
-  constexpr float kMost = 1.15f;
-  const float gain_b = gain(a, b) * kMost, gain_a = gain(b, a) * kMost;
+float Generator::most_transfer(int backbone, int task_a, int task_b) const {
+  constexpr float kMost = 1.15f;  // jitter
+  const float gain_b = gain_[backbone][task_a][task_b] * kMost;
+  const float gain_a = gain_[backbone][task_b][task_a] * kMost;
   return std::max({1 + gain_b, 1 + gain_a, 1.5f / 1.14f * (1 + 0.5f * (gain_a + gain_b))});
 }
 
@@ -216,27 +220,40 @@ void Generator::build(RoundProblem& problem) const {
     alone(jobs_[j], options);
     problem.add_job(j + 1, options);
   }
-  const int count = static_cast<int>(jobs_.size());
-  for (int i = 0; i < count; ++i) {
+  // Sharing jobs by backbone, task and whether they have begun. Most pairs of tasks cannot reach
+  // the threshold at all: their jobs are not looked at.
+  std::array<std::array<std::array<std::vector<std::int32_t>, 2>, kTasks>, kBackbones> sharing;
+  for (std::size_t j = 0; j < jobs_.size(); ++j) {
+    const Job& job = jobs_[j];
+    if (job.shares) sharing[job.backbone][job.task][job.fresh].push_back(static_cast<int>(j));
+  }
+  for (int i = 0; i < static_cast<int>(jobs_.size()); ++i) {
     const Job& a = jobs_[i];
     if (!a.shares) continue;
-    for (int j = i + 1; j < count; ++j) {
-      const Job& b = jobs_[j];
-      if (a.backbone != b.backbone || !b.shares || (!a.fresh && !b.fresh)) continue;
-      if (most_transfer(a, b) < least_transfer_) continue;
-      options.clear();
-      together(a, b, pair_jitter(i, j), least_transfer_, [&](const PairOption& option) {
-        const auto u = static_cast<std::int32_t>(kUtilityUnit * option.utility);
-        const auto size = static_cast<std::uint16_t>(1 << option.level);
-        if (!options.empty() && options.back().gpus == size) {  // the best mode of the size
-          if (u > options.back().utility) options.back() = {u, size, 0, option.mode};
-        } else {
-          options.push_back({u, size, 0, option.mode});
-        }
-      });
-      if (!options.empty()) problem.add_pair(i, j, options);
+    for (int task = 0; task < kTasks; ++task) {
+      if (most_transfer(a.backbone, a.task, task) < least_transfer_) continue;
+      for (int fresh = a.fresh ? 0 : 1; fresh < 2; ++fresh) {
+        const std::vector<std::int32_t>& others = sharing[a.backbone][task][fresh];
+        auto j = std::upper_bound(others.begin(), others.end(), i);
+        for (; j != others.end(); ++j) offer_pair(problem, i, *j, options);
+      }
     }
   }
+}
+
+void Generator::offer_pair(RoundProblem& problem, int i, int j,
+                           std::vector<Option>& options) const {
+  options.clear();
+  together(jobs_[i], jobs_[j], pair_jitter(i, j), least_transfer_, [&](const PairOption& option) {
+    const auto u = static_cast<std::int32_t>(kUtilityUnit * option.utility);
+    const auto size = static_cast<std::uint16_t>(1 << option.level);
+    if (!options.empty() && options.back().gpus == size) {  // the best mode of the size
+      if (u > options.back().utility) options.back() = {u, size, 0, option.mode};
+    } else {
+      options.push_back({u, size, 0, option.mode});
+    }
+  });
+  if (!options.empty()) problem.add_pair(i, j, options);
 }
 
 }  // namespace ymir

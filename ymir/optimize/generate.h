@@ -54,7 +54,9 @@ class Generator {
   // Calls visit(PairOption) for every size and mode with at least this transfer weight.
   template <class Visit>
   void together(const Job& a, const Job& b, float jitter, float least, const Visit& visit) const;
-  float most_transfer(const Job& a, const Job& b) const;
+  void offer_pair(RoundProblem& problem, int i, int j, std::vector<Option>& options) const;
+  // No size, mode or jitter gives two such jobs a larger transfer weight.
+  float most_transfer(int backbone, int task_a, int task_b) const;
   float gain(const Job& from, const Job& to) const {
     return gain_[from.backbone][from.task][to.task];
   }

@@ -160,6 +160,7 @@ bool RoundProblem::fits_alone(const Option& option, JobIndex first, JobIndex sec
   for (int r = first_row_of_[option.type]; r < first_row_of_[option.type + 1]; ++r) {
     if (option.gpus >= raw_rows_[r].min_gpus && option.gpus > raw_rows_[r].capacity) return false;
   }
+  if (extra_rows_.empty()) return true;
   const std::size_t first_extra = first_row_of_.back();
   for (const JobIndex one : {first, second}) {
     for (const RowShare& own : shares(one)) {
