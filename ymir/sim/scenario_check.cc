@@ -45,7 +45,8 @@ class Trail {
   void add(const EpochEvaluated& e) { say(e.job, "Evaluated"); }
   void add(const RunKept& e) { say(e.job, "Kept"); }
   void add(const RunSplit& e) {
-    say(e.job, e.restart ? "Split(restart)" : "Split");
+    say(e.job, "Split");
+    if (e.restart) say(e.job, "GoesBack");
     say(e.partner, "Split");
   }
   void add(const RunRequested& e) {

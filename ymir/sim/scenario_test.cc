@@ -1,10 +1,13 @@
-// Runs every scenario of tests/scenarios/. A new one is a file there, nothing more.
+// Runs every scenario of tests/scenarios/. A new one is a file there, nothing more. With
+// YMIR_SHOW_TRAILS in the environment the lives of all jobs are printed.
 #include "ymir/sim/scenario.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <iostream>
 
 #include "ymir/base/file.h"
 #include "ymir/base/text.h"
@@ -50,6 +53,7 @@ TEST_P(Scenarios, ComesOutAsWritten) {
   const auto again = run_scenario(*scenario, estimator);
   ASSERT_TRUE(again) << again.error().message;
 
+  if (std::getenv("YMIR_SHOW_TRAILS")) std::cout << all_trails(*scenario, *run);
   EXPECT_THAT(check_invariants(*scenario, *run), IsEmpty()) << all_trails(*scenario, *run);
   EXPECT_THAT(check_expectations(*scenario, *run, *again), IsEmpty())
       << all_trails(*scenario, *run);

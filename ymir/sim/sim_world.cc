@@ -307,9 +307,9 @@ SimWorld::Bundle SimWorld::begin(Run& run) {
   if (run.order.profile && run.order.profile_steps > 0) {  // else it only measures, at once
     run.profile_end = run.order.profile_steps;
     if (run.order.profile_time.count() > 0)
-      run.profile_end = std::min(
-          run.profile_end,
-          static_cast<std::int64_t>(run.order.profile_time.count() / run.step.count()));
+      run.profile_end =
+          std::min(run.profile_end,
+                   static_cast<std::int64_t>(run.order.profile_time.count() / run.step.count()));
     run.profile_end = std::max<std::int64_t>(run.profile_end, 1);
   }
   Bundle bundle{.rank = kStart, .job = run.tasks.front().order.job};
