@@ -18,6 +18,6 @@ struct Batch {
 };
 
 // Gives the batch of these row numbers; a pure function of them.
-using BatchMaker = std::function<Batch(std::span<const std::int64_t> rows)>;
+using BatchMaker = std::function<Batch(std::span<const std::uint32_t> rows)>;
 
 }  // namespace ymir

@@ -1,0 +1,47 @@
+// Adapters as PEFT folders, out and in (tuner.md 4.1). After every export the files are read back
+// into a fresh binding and one batch is compared bit for bit with the live tensors.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ymir/core/event.h"
+#include "ymir/tune/trainer/evaluate_torch.h"
+#include "ymir/tune/trainer/progress.h"
+#include "ymir/tune/trainer/task_torch.h"
+
+namespace ymir {
+
+struct ExportRequest {
+  std::string folder{};
+  JobSpec spec{};
+  JobId job{}, partner{};
+  Mode mode = Mode::kNormal;
+  std::vector<std::string> labels{};
+  std::string data_key{}, numerics{};
+  Progress progress{};
+  at::Tensor adapter{}, head{};
+};
+struct ExportedAdapter {
+  std::string folder{}, hash{};  // sha256 of adapter_model.safetensors
+};
+
+// Durable when it returns. A folder that holds the same tensors already is left as it is. `check`:
+// rows for the comparison; kInternal when it fails.
+Result<ExportedAdapter> export_adapter(const ExportRequest& request, const TaskSetup& setup,
+                                       const Encoder& encoder, const EvaluationRows& check);
+
+// The first values of a job that starts from another's exported adapter.
+Result<at::Tensor> adapter_from_source(const LoraAdapter& adapter, const std::string& folder,
+                                       const std::string& hash, double strength,
+                                       std::uint64_t seed);
+
+// An exported adapter with its head, ready to evaluate.
+struct LoadedAdapter {
+  TaskSetup setup{};
+  at::Tensor adapter{}, head{};
+  std::vector<std::string> labels{};
+};
+Result<LoadedAdapter> load_adapter(const std::string& folder, const Encoder& encoder);
+
+}  // namespace ymir

@@ -1,0 +1,311 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "ymir/base/file.h"
+#include "ymir/base/hash.h"
+#include "ymir/base/log.h"
+#include "ymir/core/codec.h"
+#include "ymir/tune/trainer/export_torch.h"
+#include "ymir/tune/trainer/job_run_torch.h"
+
+namespace ymir {
+namespace {
+
+constexpr int kSkippedLimit = 3;  // updates in a row without a finite gradient: diverged
+
+// Of everything that decides the course of training; a checkpoint of other settings is refused.
+std::string settings_hash_of(const JobSpec& spec, const JobData& data, const ModelFiles& model) {
+  JobSpec reduced;
+  reduced.kind = spec.kind;
+  reduced.method = spec.method;
+  reduced.train = spec.train;
+  reduced.seed = spec.seed;
+  reduced.stop.max_epochs = spec.stop.max_epochs;
+  reduced.stop.max_steps = spec.stop.max_steps;
+  return sha256(encode(reduced) + data.key + model.key);
+}
+
+Result<TaskSetup> setup_of(const JobSpec& spec, const JobData& data, const Backbone& backbone,
+                           std::int64_t total) {
+  TaskSetup setup;
+  setup.kind = spec.kind;
+  setup.outputs = data.outputs;
+  setup.train = spec.train;
+  setup.seed = spec.seed;
+  YMIR_TRY_ASSIGN(setup.schedule, make_schedule(spec.train, total));
+  YMIR_TRY_ASSIGN(setup.adapter, make_lora(backbone.encoder.shape, spec.method));
+  setup.head = make_head(backbone.encoder, data.outputs);
+  const ModelConfig& config = backbone.files.config;
+  const auto dropout = [&](double by_config) {
+    return kernels::make_dropout(spec.train.dropout >= 0 ? spec.train.dropout : by_config);
+  };
+  setup.hidden = dropout(config.hidden_dropout);
+  setup.attention = dropout(config.attention_dropout);
+  setup.classifier = dropout(config.classifier_dropout);
+  return setup;
+}
+
+Result<> start_fresh(JobRun& job, const RunContext& context) {
+  const TaskSetup& setup = job.task.setup;
+  job.task.adapter = initial_lora(setup.adapter, setup.seed);
+  job.task.head = initial_head(setup.head, setup.seed);
+  job.task.adapter_moments = zero_moments(setup.adapter.layout);
+  job.task.head_moments = zero_moments(setup.head.layout);
+  if (!job.order.source) return Ok{};
+  YMIR_TRY_ASSIGN(job.task.adapter,
+                  adapter_from_source(setup.adapter, job.order.source_adapter,
+                                      job.order.source_hash, job.order.strength, setup.seed));
+  job.progress.lineage = Lineage{job.order.source, job.order.source_hash, job.order.strength};
+  job.partner = job.order.source;
+  log::debug("run {}: {} starts from {}", to_string(context.run), to_string(job.order.job),
+             to_string(job.order.source));
+  return Ok{};
+}
+
+Result<> resume(JobRun& job, const RunContext& context) {
+  YMIR_TRY_ASSIGN(SavedTask saved,
+                  load_checkpoint(job.order.checkpoint, job.order.checkpoint_hash,
+                                  job.settings_hash, job.task.setup));
+  if (saved.identity.numerics != context.numerics)
+    log::warning("{} goes on under other numerics: {}, was {}", to_string(job.order.job),
+                 context.numerics, saved.identity.numerics);
+  job.progress = std::move(saved.progress);
+  job.task.adapter = saved.adapter;
+  job.task.head = saved.head;
+  job.task.adapter_moments = saved.adapter_moments;
+  job.task.head_moments = saved.head_moments;
+  job.task.step = job.progress.step;
+  job.task.updates = job.progress.updates;
+  job.best = saved.best;
+  job.saved_joint = saved.joint;
+  job.saved_at = job.progress.train_seconds;
+  job.saved_step = job.progress.step;
+  if (job.progress.lineage) job.partner = job.progress.lineage->source;
+  return Ok{};
+}
+
+double epoch_of(const JobRun& job) {
+  return static_cast<double>(job.task.step) / static_cast<double>(job.per_epoch);
+}
+
+std::function<bool()> until_stop_now(const RunContext& context) {
+  return [&stop = context.stop] { return stop() != StopWish::kStopNow; };
+}
+
+Result<std::map<std::string, double>> score(const JobRun& job, const RunContext& context,
+                                            const at::Tensor& adapter, const at::Tensor& head,
+                                            const EvaluationRows& rows) {
+  YMIR_TRY_ASSIGN(const Outcomes outcomes,
+                  evaluate_rows(job.task.setup, adapter, head, context.encoder, rows,
+                                until_stop_now(context)));
+  return compute_metrics(outcomes);
+}
+
+SavedTask saved_state(const JobRun& job, const RunContext& context, const JointState* joint,
+                      const std::string& mark) {
+  SavedTask saved;
+  saved.identity = {job.order.job, context.run,       context.mode,
+                    job.partner,   job.settings_hash, context.numerics};
+  saved.progress = job.progress;
+  saved.progress.joint_mark = mark;
+  saved.progress.joint_updates = joint != nullptr ? joint->updates : 0;
+  saved.adapter = job.task.adapter;
+  saved.head = job.task.head;
+  saved.adapter_moments = job.task.adapter_moments;
+  saved.head_moments = job.task.head_moments;
+  saved.best = job.best;
+  if (joint != nullptr) saved.joint = joint->moments;
+  return saved;
+}
+
+ExportRequest export_of(const JobRun& job, const RunContext& context, const std::string& folder) {
+  ExportRequest request;
+  request.folder = folder;
+  request.spec = job.order.spec;
+  request.job = job.order.job;
+  request.mode = context.mode;
+  request.partner = job.partner;
+  request.labels = job.data->labels;
+  request.data_key = job.data->key;
+  request.numerics = context.numerics;
+  request.progress = job.progress;
+  const bool has_best = job.best.adapter.defined();
+  request.adapter = has_best ? job.best.adapter : job.task.adapter;
+  request.head = has_best ? job.best.head : job.task.head;
+  return request;
+}
+
+// The best adapter so far, once per best: sources of temporal runs are read from here.
+Result<ExportedAdapter> export_best(const JobRun& job, const RunContext& context) {
+  const std::string folder =
+      fmt::format("{}/adapters/step-{}", job.order.folder, job.progress.best->step);
+  return export_adapter(export_of(job, context, folder), job.task.setup, context.encoder,
+                        job.data->validation);
+}
+
+const Evaluation* best_evaluation(const Progress& progress) {
+  for (const Evaluation& evaluation : progress.evaluations)
+    if (progress.best && evaluation.step == progress.best->step) return &evaluation;
+  return progress.evaluations.empty() ? nullptr : &progress.evaluations.back();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<JobRun>> prepare_job(const TaskOrder& order,
+                                            std::shared_ptr<const JobData> data,
+                                            const RunContext& context) {
+  auto job = std::make_unique<JobRun>();
+  job->order = order;
+  job->data = std::move(data);
+  const auto rows = static_cast<std::uint32_t>(job->data->train.lengths.size());
+  const JobSpec& spec = order.spec;
+  job->batches = std::make_unique<BatchOrder>(spec.seed, rows,
+                                              static_cast<std::uint32_t>(spec.train.batch));
+  job->per_epoch = job->batches->batches_per_epoch();
+  job->total = total_steps(spec, job->per_epoch);
+  job->interval = evaluation_interval(spec, job->per_epoch);
+  job->points = loss_interval(job->interval);
+  job->settings_hash = settings_hash_of(spec, *job->data, context.backbone.files);
+  YMIR_TRY_ASSIGN(job->task.setup, setup_of(spec, *job->data, context.backbone, job->total));
+  if (order.checkpoint.empty()) {
+    YMIR_TRY(start_fresh(*job, context));
+  } else {
+    YMIR_TRY(resume(*job, context));
+  }
+  YMIR_TRY(make_folders(order.folder));
+  YMIR_TRY_ASSIGN(MetricsFile metrics,
+                  MetricsFile::open(order.folder + "/metrics.jsonl", job->task.step));
+  job->metrics = std::make_unique<MetricsFile>(std::move(metrics));
+  return job;
+}
+
+TaskGradient next_gradient(JobRun& job, const RunContext& context) {
+  const auto epoch = static_cast<std::uint32_t>(job.task.step / job.per_epoch);
+  const auto index = static_cast<std::uint32_t>(job.task.step % job.per_epoch);
+  const Batch batch = job.data->train.batch(job.batches->batch(epoch, index));
+  return gradient_of(job.task, context.encoder, batch, epoch);
+}
+
+Result<> book_step(JobRun& job, const RunContext& context, const TaskGradient& gradient,
+                   bool updated, double seconds) {
+  Progress& progress = job.progress;
+  const double lr = job.task.setup.schedule.at(job.task.step - 1);
+  progress.step = job.task.step;
+  progress.updates = job.task.updates;
+  progress.samples += gradient.rows;
+  progress.tokens += gradient.tokens;
+  progress.train_seconds += seconds;
+  job.step_seconds.push_back(seconds);
+  progress.skipped_in_a_row = updated ? 0 : progress.skipped_in_a_row + 1;
+  if (progress.skipped_in_a_row >= kSkippedLimit) progress.ended = "failed";
+  const std::size_t known = progress.losses.size();
+  note_loss(progress, gradient.loss_sum, gradient.rows, job.points);
+  if (progress.losses.size() > known) job.run_losses.push_back(progress.losses.back());
+  const double loss = gradient.loss_sum / static_cast<double>(gradient.rows);
+  YMIR_TRY(job.metrics->write(StepLine{progress.step, epoch_of(job), progress.samples, loss, lr,
+                                       progress.train_seconds}));
+  if (context.reports.step)
+    context.reports.step({job.order.job, context.run, progress.step, job.total, loss, lr,
+                          gradient.tokens, seconds});
+  return Ok{};
+}
+
+Result<std::optional<Evaluation>> evaluate_job(JobRun& job, const RunContext& context,
+                                               bool forced) {
+  Progress& progress = job.progress;
+  const bool due = evaluation_due(progress.step, job.interval, job.total);
+  if ((!due && !forced) || !progress.ended.empty()) return std::optional<Evaluation>{};
+  Evaluation evaluation;
+  YMIR_TRY_ASSIGN(evaluation.metrics,
+                  score(job, context, job.task.adapter, job.task.head, job.data->validation));
+  evaluation.step = progress.step;
+  evaluation.epoch = epoch_of(job);
+  evaluation.samples = progress.samples;
+  evaluation.train_time = Seconds(progress.train_seconds);
+  if (progress.evaluation_rows > 0)
+    evaluation.train_loss =
+        progress.evaluation_loss / static_cast<double>(progress.evaluation_rows);
+  if (forced) return std::optional(evaluation);
+  job.run_evaluations.push_back(evaluation);
+  YMIR_TRY(job.metrics->write(evaluation, "validation"));
+  EpochEvaluated event{job.order.job, context.run, evaluation, progress.losses};
+  if (note_evaluation(progress, job.order.spec, evaluation, job.total))
+    job.best = {job.task.adapter.clone(), job.task.head.clone()};
+  context.reports.event(event);
+  if (const auto timing = step_timing(job, context))
+    context.reports.event(StepTimed{job.order.job, context.run, *timing});
+  return std::optional(evaluation);
+}
+
+Result<> checkpoint_job(JobRun& job, const RunContext& context, const JointState* joint,
+                        const std::string& mark) {
+  YMIR_TRY_ASSIGN(const CheckpointPlace place,
+                  save_checkpoint(job.order.folder, saved_state(job, context, joint, mark),
+                                  job.task.setup));
+  CheckpointCommitted event;
+  event.job = job.order.job;
+  event.run = context.run;
+  event.step = job.progress.step;
+  event.path = place.path;
+  event.hash = place.hash;
+  if (job.best.adapter.defined()) {
+    YMIR_TRY_ASSIGN(const ExportedAdapter adapter, export_best(job, context));
+    event.adapter = adapter.folder;
+    event.adapter_hash = adapter.hash;
+  }
+  YMIR_TRY(job.metrics->flush());
+  job.saved_at = job.progress.train_seconds;
+  job.saved_step = job.progress.step;
+  context.reports.event(event);
+  return Ok{};
+}
+
+Result<> finish_job(JobRun& job, const RunContext& context) {
+  // Frozen: what is saved, exported and scored below are these values, whatever happens to a
+  // partner's run.
+  job.task.adapter = job.task.adapter.clone();
+  job.task.head = job.task.head.clone();
+  YMIR_TRY(checkpoint_job(job, context, nullptr, ""));
+  JobFinished event;
+  event.job = job.order.job;
+  event.run = context.run;
+  event.reason = job.progress.ended;
+  event.step = job.progress.step;
+  event.target_reached = job.progress.target_reached;
+  if (job.progress.ended == "failed") {
+    event.outcome = Outcome::kFailed;
+    event.code = "diverged";
+    event.text = fmt::format("{} updates in a row had no finite gradient, the last at step {}",
+                             kSkippedLimit, job.progress.step);
+    context.reports.event(event);
+    return Ok{};
+  }
+  YMIR_TRY_ASSIGN(const ExportedAdapter adapter,
+                  export_adapter(export_of(job, context, job.order.folder + "/adapter"),
+                                 job.task.setup, context.encoder, job.data->validation));
+  event.adapter = adapter.folder;
+  event.adapter_hash = adapter.hash;
+  if (const Evaluation* best = best_evaluation(job.progress)) event.metrics = best->metrics;
+  if (!job.data->test.lengths.empty()) {
+    const ExportRequest last = export_of(job, context, "");
+    Evaluation test;
+    YMIR_TRY_ASSIGN(test.metrics,
+                    score(job, context, last.adapter, last.head, job.data->test));
+    test.step = job.progress.step;
+    test.epoch = epoch_of(job);
+    YMIR_TRY(job.metrics->write(test, "test"));
+    for (const auto& [name, value] : test.metrics) event.metrics["test_" + name] = value;
+  }
+  if (job.order.spec.stop.require_target && !job.progress.target_reached) {
+    event.outcome = Outcome::kFailed;
+    event.code = "target_not_reached";
+  }
+  YMIR_TRY(job.metrics->flush());
+  context.reports.event(event);
+  return Ok{};
+}
+
+}  // namespace ymir

@@ -1,0 +1,32 @@
+// The course of one run: steps, evaluations, checkpoints, the end. One task, or a spatial pair.
+#pragma once
+
+#include "ymir/tune/trainer/job_run_torch.h"
+
+namespace ymir {
+
+struct RunMembers {
+  std::vector<std::unique_ptr<JobRun>> jobs{};  // one or two
+  JointState joint{};                           // of a pair
+};
+
+// Binds two prepared jobs to one adapter. kConflict: other method or sites, or progress that was
+// not made together.
+Result<> join(RunMembers& members, const RunContext& context);
+
+// How long a profile may take; steps = 0: not a profile.
+struct ProfileLimit {
+  std::int64_t steps = 0;
+  Seconds time{0};
+  bool active() const { return steps > 0 || time.count() > 0; }
+};
+enum class RunEnd { kStopped, kStoppedNow, kFinished, kPartnerFinished, kProfileDone };
+
+// Trains until a job ends, the profile's limit is met or a stop is wished. Jobs that end are
+// finished and reported; nothing is written for the others yet.
+Result<RunEnd> train(RunMembers& members, const RunContext& context, const ProfileLimit& limit);
+
+// Checkpoints of the jobs that have not ended (as a pair when it still is one).
+Result<> leave(RunMembers& members, const RunContext& context, bool as_pair);
+
+}  // namespace ymir
