@@ -132,7 +132,8 @@ Result<SavedTask> load_checkpoint(const std::string& path, const std::string& ha
     if (json.at("version").get<int>() != kVersion)
       return Error{ErrorCode::kCorruption, "checkpoint of another version: " + path};
     if (json.at("tensors_sha256").get<std::string>() != tensors_hash)
-      return Error{ErrorCode::kCorruption, "tensors have another hash than state.json says: " + path};
+      return Error{ErrorCode::kCorruption,
+                   "tensors have another hash than state.json says: " + path};
     if (json.at("settings_hash").get<std::string>() != settings_hash)
       return Error{ErrorCode::kConflict, "checkpoint belongs to other settings or data: " + path};
     YMIR_TRY_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(path + kTensors));

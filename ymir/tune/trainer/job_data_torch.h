@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ymir/tune/data/dataset.h"
 #include "ymir/tune/model_files.h"
 #include "ymir/tune/trainer/evaluate_torch.h"
 
@@ -18,6 +19,9 @@ struct JobData {
   double mean_tokens = 0;
   int max_length = 0;
 };
+
+// A row set as batches; rows are named by their place in the set.
+EvaluationRows evaluation_rows(const RowSet& set, TaskKind kind);
 
 // Reads and tokenises, or maps what `cache` holds already.
 Result<std::shared_ptr<const JobData>> load_job_data(const JobSpec& spec, const ModelFiles& model,

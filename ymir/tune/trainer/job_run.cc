@@ -66,9 +66,8 @@ Result<> start_fresh(JobRun& job, const RunContext& context) {
 }
 
 Result<> resume(JobRun& job, const RunContext& context) {
-  YMIR_TRY_ASSIGN(SavedTask saved,
-                  load_checkpoint(job.order.checkpoint, job.order.checkpoint_hash,
-                                  job.settings_hash, job.task.setup));
+  YMIR_TRY_ASSIGN(SavedTask saved, load_checkpoint(job.order.checkpoint, job.order.checkpoint_hash,
+                                                   job.settings_hash, job.task.setup));
   if (saved.identity.numerics != context.numerics)
     log::warning("{} goes on under other numerics: {}, was {}", to_string(job.order.job),
                  context.numerics, saved.identity.numerics);
@@ -98,9 +97,9 @@ std::function<bool()> until_stop_now(const RunContext& context) {
 Result<std::map<std::string, double>> score(const JobRun& job, const RunContext& context,
                                             const at::Tensor& adapter, const at::Tensor& head,
                                             const EvaluationRows& rows) {
-  YMIR_TRY_ASSIGN(const Outcomes outcomes,
-                  evaluate_rows(job.task.setup, adapter, head, context.encoder, rows,
-                                until_stop_now(context)));
+  YMIR_TRY_ASSIGN(
+      const Outcomes outcomes,
+      evaluate_rows(job.task.setup, adapter, head, context.encoder, rows, until_stop_now(context)));
   return compute_metrics(outcomes);
 }
 
@@ -162,8 +161,8 @@ Result<std::unique_ptr<JobRun>> prepare_job(const TaskOrder& order,
   job->data = std::move(data);
   const auto rows = static_cast<std::uint32_t>(job->data->train.lengths.size());
   const JobSpec& spec = order.spec;
-  job->batches = std::make_unique<BatchOrder>(spec.seed, rows,
-                                              static_cast<std::uint32_t>(spec.train.batch));
+  job->batches =
+      std::make_unique<BatchOrder>(spec.seed, rows, static_cast<std::uint32_t>(spec.train.batch));
   job->per_epoch = job->batches->batches_per_epoch();
   job->total = total_steps(spec, job->per_epoch);
   job->interval = evaluation_interval(spec, job->per_epoch);
@@ -205,11 +204,11 @@ Result<> book_step(JobRun& job, const RunContext& context, const TaskGradient& g
   note_loss(progress, gradient.loss_sum, gradient.rows, job.points);
   if (progress.losses.size() > known) job.run_losses.push_back(progress.losses.back());
   const double loss = gradient.loss_sum / static_cast<double>(gradient.rows);
-  YMIR_TRY(job.metrics->write(StepLine{progress.step, epoch_of(job), progress.samples, loss, lr,
-                                       progress.train_seconds}));
+  YMIR_TRY(job.metrics->write(
+      StepLine{progress.step, epoch_of(job), progress.samples, loss, lr, progress.train_seconds}));
   if (context.reports.step)
-    context.reports.step({job.order.job, context.run, progress.step, job.total, loss, lr,
-                          gradient.tokens, seconds});
+    context.reports.step(
+        {job.order.job, context.run, progress.step, job.total, loss, lr, gradient.tokens, seconds});
   return Ok{};
 }
 
@@ -242,9 +241,9 @@ Result<std::optional<Evaluation>> evaluate_job(JobRun& job, const RunContext& co
 
 Result<> checkpoint_job(JobRun& job, const RunContext& context, const JointState* joint,
                         const std::string& mark) {
-  YMIR_TRY_ASSIGN(const CheckpointPlace place,
-                  save_checkpoint(job.order.folder, saved_state(job, context, joint, mark),
-                                  job.task.setup));
+  YMIR_TRY_ASSIGN(
+      const CheckpointPlace place,
+      save_checkpoint(job.order.folder, saved_state(job, context, joint, mark), job.task.setup));
   CheckpointCommitted event;
   event.job = job.order.job;
   event.run = context.run;
@@ -292,8 +291,7 @@ Result<> finish_job(JobRun& job, const RunContext& context) {
   if (!job.data->test.lengths.empty()) {
     const ExportRequest last = export_of(job, context, "");
     Evaluation test;
-    YMIR_TRY_ASSIGN(test.metrics,
-                    score(job, context, last.adapter, last.head, job.data->test));
+    YMIR_TRY_ASSIGN(test.metrics, score(job, context, last.adapter, last.head, job.data->test));
     test.step = job.progress.step;
     test.epoch = epoch_of(job);
     YMIR_TRY(job.metrics->write(test, "test"));

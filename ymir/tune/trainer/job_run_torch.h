@@ -42,11 +42,11 @@ struct JobRun {
   std::int64_t per_epoch = 1, total = 1, interval = 1, points = 1;
   std::unique_ptr<MetricsFile> metrics{};
   JobId partner{};
-  std::vector<double> step_seconds{};  // of this run, for the step-time table
+  std::vector<double> step_seconds{};   // of this run, for the step-time table
   std::vector<LossPoint> run_losses{};  // of this run
   std::vector<Evaluation> run_evaluations{};
-  double saved_at = 0;                 // train_seconds of the newest checkpoint
-  std::int64_t saved_step = -1;        // its step, -1: none by this run
+  double saved_at = 0;           // train_seconds of the newest checkpoint
+  std::int64_t saved_step = -1;  // its step, -1: none by this run
 };
 
 // From its checkpoint, from a source's adapter, or from the seed.
@@ -61,8 +61,7 @@ Result<> book_step(JobRun& job, const RunContext& context, const TaskGradient& g
                    bool updated, double seconds);
 // Evaluates when the step asks for it; may set progress.ended. `forced`: without being asked, and
 // without counting for stop rules; the result is only returned.
-Result<std::optional<Evaluation>> evaluate_job(JobRun& job, const RunContext& context,
-                                               bool forced);
+Result<std::optional<Evaluation>> evaluate_job(JobRun& job, const RunContext& context, bool forced);
 
 // Writes a checkpoint and reports it. `joint`: the pair's moments and the mark of this moment.
 Result<> checkpoint_job(JobRun& job, const RunContext& context, const JointState* joint,

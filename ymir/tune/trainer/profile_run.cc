@@ -44,8 +44,8 @@ Result<std::vector<Probe>> probe_sources(const VectorTask& task,
                                          const std::vector<TaskOrder>& sources) {
   std::vector<Probe> probes;
   if (sources.empty()) return probes;
-  const auto rows = chosen_rows(
-      kProbeSeed, static_cast<std::int64_t>(task.rows.lengths.size()), kProbeRows);
+  const auto rows =
+      chosen_rows(kProbeSeed, static_cast<std::int64_t>(task.rows.lengths.size()), kProbeRows);
   YMIR_TRY_ASSIGN(const PooledRows plain, pooled_rows(task, no_slots(task.encoder.shape), rows));
   YMIR_TRY_ASSIGN(const double without, evidence(task, plain));
   for (const TaskOrder& source : sources) {
@@ -55,8 +55,8 @@ Result<std::vector<Probe>> probe_sources(const VectorTask& task,
       log::warning("no probe of {}: {}", to_string(source.source), with.error().message);
       continue;
     }
-    probes.push_back({source.source, source.strength, *with - without,
-                      static_cast<std::int64_t>(rows.size())});
+    probes.push_back(
+        {source.source, source.strength, *with - without, static_cast<std::int64_t>(rows.size())});
   }
   return probes;
 }
@@ -69,8 +69,8 @@ Result<Profile> measure_profile(JobRun& job, const RunContext& context,
   Profile profile;
   profile.losses = job.run_losses;
   profile.evaluations = job.run_evaluations;
-  const bool evaluated = !job.run_evaluations.empty() &&
-                         job.run_evaluations.back().step == job.progress.step;
+  const bool evaluated =
+      !job.run_evaluations.empty() && job.run_evaluations.back().step == job.progress.step;
   if (!evaluated) {
     YMIR_TRY_ASSIGN(const auto evaluation, evaluate_job(job, context, true));
     if (evaluation) profile.evaluations.push_back(*evaluation);

@@ -84,8 +84,8 @@ Result<Progress> decode_progress(std::string_view text) {
       p.evaluations.push_back(event.evaluation);
     }
     if (json.contains("best"))
-      p.best = Best{json["best"].at("step").get<std::int64_t>(),
-                    json["best"].at("value").get<double>()};
+      p.best =
+          Best{json["best"].at("step").get<std::int64_t>(), json["best"].at("value").get<double>()};
     if (json.contains("lineage"))
       p.lineage = Lineage{JobId{json["lineage"].at("source").get<std::uint64_t>()},
                           json["lineage"].at("hash").get<std::string>(),
@@ -137,8 +137,9 @@ bool note_evaluation(Progress& p, const JobSpec& spec, Evaluation evaluation, st
   const auto found = evaluation.metrics.find(metric);
   const bool defined = found != evaluation.metrics.end() && std::isfinite(found->second);
   const double value = defined ? found->second : 0;
-  const bool best = defined && (!p.best || (larger_is_better(metric) ? value > p.best->value
-                                                                     : value < p.best->value));
+  const bool best =
+      defined &&
+      (!p.best || (larger_is_better(metric) ? value > p.best->value : value < p.best->value));
   if (best) p.best = Best{evaluation.step, value};
   p.since_best = best ? 0 : p.since_best + 1;
   p.evaluations.push_back(std::move(evaluation));

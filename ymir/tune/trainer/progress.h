@@ -31,7 +31,7 @@ struct Progress {
   double train_seconds = 0;  // evaluation and saving excluded
   std::vector<Evaluation> evaluations{};
   std::optional<Best> best{};
-  int since_best = 0;     // evaluations without a new best
+  int since_best = 0;        // evaluations without a new best
   int skipped_in_a_row = 0;  // updates skipped for a gradient that is not finite
   // Training loss since the last point and since the last evaluation.
   double interval_loss = 0, evaluation_loss = 0;

@@ -87,12 +87,11 @@ Result<> join(RunMembers& members, const RunContext& context) {
                  fmt::format("a spatial pair starts without progress, or from checkpoints made "
                              "together: steps {} and {}",
                              a.task.step, b.task.step)};
-  members.joint.moments =
-      together ? *a.saved_joint : zero_moments(a.task.setup.adapter.layout);
+  members.joint.moments = together ? *a.saved_joint : zero_moments(a.task.setup.adapter.layout);
   members.joint.updates = together ? a.progress.joint_updates : 0;
   b.task.adapter = a.task.adapter;  // one tensor from now on
-  log::debug("run {}: {} and {} share an adapter", to_string(context.run),
-             to_string(a.order.job), to_string(b.order.job));
+  log::debug("run {}: {} and {} share an adapter", to_string(context.run), to_string(a.order.job),
+             to_string(b.order.job));
   return Ok{};
 }
 

@@ -1,8 +1,8 @@
 // How long this run's steps took, under everything that changes it.
-#include <algorithm>
-#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <algorithm>
+#include <cmath>
 
 #include "ymir/base/file.h"
 #include "ymir/base/text.h"

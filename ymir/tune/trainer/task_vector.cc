@@ -98,16 +98,19 @@ std::vector<at::Tensor> label_seeds(const SeedRule& rule, const at::Tensor& logi
     const float top = *std::max_element(in + row * width, in + (row + 1) * width);
     double sum = 0;
     for (std::size_t c = 0; c < p.size(); ++c)
-      sum += p[c] = std::exp(static_cast<double>(in[row * width + static_cast<std::int64_t>(c)]) - top);
+      sum += p[c] =
+          std::exp(static_cast<double>(in[row * width + static_cast<std::int64_t>(c)]) - top);
     for (double& value : p) value /= sum;
     const auto set = [&](int pass, std::size_t c, double value) {
-      seeds[static_cast<std::size_t>(pass)].mutable_data_ptr<float>()
-          [row * width + static_cast<std::int64_t>(c)] = static_cast<float>(value);
+      seeds[static_cast<std::size_t>(pass)]
+          .mutable_data_ptr<float>()[row * width + static_cast<std::int64_t>(c)] =
+          static_cast<float>(value);
     };
     if (rule.outputs <= kExactClasses) {
       const auto l = label_factor(p);
       for (int pass = 0; pass < rule.passes(); ++pass)
-        for (std::size_t c = 0; c < p.size(); ++c) set(pass, c, l[c][static_cast<std::size_t>(pass)]);
+        for (std::size_t c = 0; c < p.size(); ++c)
+          set(pass, c, l[c][static_cast<std::size_t>(pass)]);
       continue;
     }
     for (int pass = 0; pass < rule.passes(); ++pass) {  // v = sqrt(p) e - p <sqrt(p), e>
@@ -140,8 +143,9 @@ Result<FittedHead> fit_head(const VectorTask& task, const PooledRows& pooled,
   fit_options.l2 = options.head_l2;
   const bool classify = task.kind == TaskKind::kClassify;
   YMIR_TRY_ASSIGN(const HeadFit fit,
-                  classify ? fit_classifier_head(features, pooled.classes, task.outputs, fit_options)
-                           : fit_regression_head(features, pooled.values, fit_options));
+                  classify
+                      ? fit_classifier_head(features, pooled.classes, task.outputs, fit_options)
+                      : fit_regression_head(features, pooled.values, fit_options));
   FittedHead out;
   out.values = initial_head(task.head, options.seed);
   const std::size_t classifier = task.head.layout.infos().size() - 2;
@@ -153,7 +157,8 @@ Result<FittedHead> fit_head(const VectorTask& task, const PooledRows& pooled,
     const std::vector<float> predicted = head_outputs(fit, features);
     double square = 0;
     for (std::size_t i = 0; i < predicted.size(); ++i)
-      square += (predicted[i] - pooled.values[i]) * static_cast<double>(predicted[i] - pooled.values[i]);
+      square +=
+          (predicted[i] - pooled.values[i]) * static_cast<double>(predicted[i] - pooled.values[i]);
     out.sigma = std::sqrt(std::max(1e-12, square / static_cast<double>(predicted.size())));
   }
   return out;
@@ -166,8 +171,8 @@ std::vector<double> row_weights(const PooledRows& pooled, TaskKind kind, int out
   if (kind != TaskKind::kClassify) return weights;
   std::vector<double> size(static_cast<std::size_t>(outputs), 0);
   for (const std::int32_t label : pooled.classes) size[static_cast<std::size_t>(label)] += 1;
-  const auto present = static_cast<double>(
-      std::count_if(size.begin(), size.end(), [](double n) { return n > 0; }));
+  const auto present =
+      static_cast<double>(std::count_if(size.begin(), size.end(), [](double n) { return n > 0; }));
   for (std::size_t i = 0; i < count; ++i)
     weights[i] = 1 / (present * size[static_cast<std::size_t>(pooled.classes[i])]);
   return weights;
@@ -207,7 +212,8 @@ void add_batch(const VectorTask& task, const FittedHead& head, const SeedRule& r
   const RowLayout& layout = batch.input.layout;
   const SiteObserver observer = [&](int layer, Site site, bool first_only, const at::Tensor& x,
                                     const at::Tensor& dy) {
-    const std::size_t at = static_cast<std::size_t>(layer) * kNumSites + static_cast<std::size_t>(site);
+    const std::size_t at =
+        static_cast<std::size_t>(layer) * kNumSites + static_cast<std::size_t>(site);
     for (std::int64_t row = 0; row < layout.rows(); ++row) {
       const auto r = static_cast<std::size_t>(row);
       const std::int64_t begin = first_only ? row : layout.offsets[r];
@@ -226,9 +232,10 @@ void add_batch(const VectorTask& task, const FittedHead& head, const SeedRule& r
 
 std::string key_of(const VectorTask& task, const SeedRule& rule, const VectorOptions& options,
                    std::int64_t rows) {
-  return sha256(fmt::format("fisher1 W {} sites=qkvoif pooling=first-tanh head=linear l2={} n={} "
-                            "seed={} labels={} f32",
-                            task.model_key, options.head_l2, rows, options.seed, rule.name()));
+  return sha256(
+      fmt::format("fisher1 W {} sites=qkvoif pooling=first-tanh head=linear l2={} n={} "
+                  "seed={} labels={} f32",
+                  task.model_key, options.head_l2, rows, options.seed, rule.name()));
 }
 
 }  // namespace
@@ -271,7 +278,8 @@ Result<TaskVector> task_vector(const VectorTask& task, const VectorOptions& opti
   const auto available = static_cast<std::int64_t>(task.rows.lengths.size());
   SeedRule rule{task.kind, task.outputs, 1, options.seed};
   TaskVector out;
-  for (std::int64_t count = std::min(options.rows, available);; count = std::min(2 * count, available)) {
+  for (std::int64_t count = std::min(options.rows, available);;
+       count = std::min(2 * count, available)) {
     const auto rows = chosen_rows(options.seed, available, count);
     YMIR_TRY_ASSIGN(const PooledRows pooled, pooled_rows(task, no_slots(task.encoder.shape), rows));
     YMIR_TRY_ASSIGN(const FittedHead head, fit_head(task, pooled, options));

@@ -1,0 +1,54 @@
+// Backbone image: a model's frozen weights in the form the encoder reads, derived once and mapped
+// by every process of the node (tuner.md 2.4).
+//
+// A safetensors file <cache>/images/<key>.<f32|bf16>.safetensors with one flat tensor, in which
+// every weight begins at a multiple of 64 bytes and query, key and value are one matrix [3H, H].
+// The f32 file holds everything; the bf16 file the layers' matrices again. Made under a file lock,
+// renamed into place, never changed after. The user's own files are read only while it is made.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ymir/base/result.h"
+#include "ymir/tune/model_files.h"
+
+namespace ymir {
+
+struct ImageEntry {
+  std::string name{};  // canonical: "layer.0.qkv.weight"
+  Shape shape{};
+  std::int64_t offset = 0;             // in elements, a multiple of 64
+  std::vector<std::string> sources{};  // file names without prefix, stacked in this order
+  bool optional = false;               // the file may lack it (the pooler)
+};
+
+// All weights of a BERT of this configuration in image order; `matrices_only`: the bf16 file's.
+std::vector<ImageEntry> image_layout(const ModelConfig& config, bool with_pooler,
+                                     bool matrices_only);
+
+class BackboneImage {
+ public:
+  // Makes what is missing, then maps it. Every tensor of the model must be used or be one of those
+  // that are known not to matter (heads, position ids); else kInvalidArgument names it.
+  static Result<BackboneImage> open(const ModelFiles& model, const std::string& cache,
+                                    bool with_bf16);
+
+  const std::vector<ImageEntry>& entries() const { return entries_; }
+  const std::vector<ImageEntry>& entries16() const { return entries16_; }
+  const float* f32(const ImageEntry& entry) const;
+  const std::uint16_t* bf16(const ImageEntry& entry) const;  // bits
+  bool has_bf16() const { return !bf16_.empty(); }
+  bool has_pooler() const { return has_pooler_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  BackboneImage() = default;
+  std::vector<SafetensorsFile> f32_{}, bf16_{};  // one or none
+  std::vector<ImageEntry> entries_{}, entries16_{};
+  std::string path_{};
+  bool has_pooler_ = false;
+};
+
+}  // namespace ymir
