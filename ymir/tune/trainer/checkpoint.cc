@@ -1,4 +1,3 @@
-#include <ATen/Version.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +6,7 @@
 #include "ymir/base/file.h"
 #include "ymir/base/hash.h"
 #include "ymir/base/json.h"
-#include "ymir/base/text.h"
+#include "ymir/tune/trainer/checkpoint_files.h"
 #include "ymir/tune/trainer/checkpoint_torch.h"
 
 namespace ymir {
@@ -16,8 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kVersion = 1;
-constexpr const char* kState = "/state.json";
-constexpr const char* kTensors = "/state.safetensors";
+constexpr const char* kState = kCheckpointState;
+constexpr const char* kTensors = kCheckpointTensors;
 
 TensorMap tensors_of(const SavedTask& saved, const TaskSetup& setup) {
   TensorMap map;
@@ -88,16 +87,6 @@ Result<SavedTask> read_checkpoint(const Json& json, const TensorMap& tensors,
   return saved;
 }
 
-bool verifies(const std::string& path) {
-  const auto text = read_file(path + kState);
-  if (!text) return false;
-  const auto json = parse_json(*text, {.max_bytes = 64u << 20});
-  if (!json || !json->contains("tensors_sha256") || !(*json)["tensors_sha256"].is_string())
-    return false;
-  const auto hash = sha256_file(path + kTensors);
-  return hash && *hash == (*json)["tensors_sha256"].get<std::string>();
-}
-
 }  // namespace
 
 std::string Numerics::text() const {
@@ -143,21 +132,6 @@ Result<SavedTask> load_checkpoint(const std::string& path, const std::string& ha
   } catch (const Json::exception& e) {
     return Error{ErrorCode::kCorruption, path + kState + ": " + e.what()};
   }
-}
-
-std::string newest_checkpoint(const std::string& folder) {
-  std::vector<std::pair<std::int64_t, std::string>> found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder + "/checkpoint", error)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with("step-") || name.ends_with(".tmp")) continue;
-    const std::string number = name.substr(5, name.find('-', 5) - 5);
-    if (const auto step = parse_int(number)) found.emplace_back(*step, entry.path().string());
-  }
-  std::sort(found.rbegin(), found.rend());
-  for (const auto& [step, path] : found)
-    if (verifies(path)) return path;
-  return {};
 }
 
 }  // namespace ymir

@@ -51,7 +51,5 @@ Result<CheckpointPlace> save_checkpoint(const std::string& folder, const SavedTa
 // `hash` empty: not compared. kCorruption: hashes or shapes differ; kConflict: other settings.
 Result<SavedTask> load_checkpoint(const std::string& path, const std::string& hash,
                                   const std::string& settings_hash, const TaskSetup& setup);
-// The newest checkpoint below `folder` whose hashes verify; empty when there is none.
-std::string newest_checkpoint(const std::string& folder);
 
 }  // namespace ymir

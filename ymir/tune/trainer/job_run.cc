@@ -14,6 +14,7 @@
 namespace ymir {
 namespace {
 
+constexpr std::size_t kKeptCheckpoints = 2;
 constexpr int kSkippedLimit = 3;  // updates in a row without a finite gradient: diverged
 
 // Of everything that decides the course of training; a checkpoint of other settings is refused.
@@ -259,6 +260,12 @@ Result<> checkpoint_job(JobRun& job, const RunContext& context, const JointState
   job.saved_at = job.progress.train_seconds;
   job.saved_step = job.progress.step;
   context.reports.event(event);
+  job.saved_paths.push_back(place.path);
+  if (job.saved_paths.size() > kKeptCheckpoints) {
+    std::error_code ignored;
+    std::filesystem::remove_all(job.saved_paths.front(), ignored);
+    job.saved_paths.erase(job.saved_paths.begin());
+  }
   return Ok{};
 }
 

@@ -45,8 +45,9 @@ struct JobRun {
   std::vector<double> step_seconds{};   // of this run, for the step-time table
   std::vector<LossPoint> run_losses{};  // of this run
   std::vector<Evaluation> run_evaluations{};
-  double saved_at = 0;           // train_seconds of the newest checkpoint
-  std::int64_t saved_step = -1;  // its step, -1: none by this run
+  std::vector<std::string> saved_paths{};  // checkpoints of this run; the two newest are kept
+  double saved_at = 0;                     // train_seconds of the newest checkpoint
+  std::int64_t saved_step = -1;            // its step, -1: none by this run
 };
 
 // From its checkpoint, from a source's adapter, or from the seed.

@@ -1,0 +1,162 @@
+// ymir-worker: trains. Started by ymir-agent with a channel, or by `ymir train` and `ymir eval` for
+// one job. The only program that needs torch.
+#include <malloc.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "ymir/base/file.h"
+#include "ymir/base/json.h"
+#include "ymir/base/log.h"
+#include "ymir/base/text.h"
+#include "ymir/tune/worker.h"
+
+namespace {
+
+using namespace ymir;
+
+volatile std::sig_atomic_t leaving = 0;
+
+struct Arguments {
+  int fd = -1;
+  std::string cache{};
+  int threads = 1;
+  std::string train{}, out{}, resume{};
+  bool json = false;
+  bool eval = false;
+  std::string columns{};
+  EvaluateRequest evaluate{};
+};
+
+// Memory stays with the process between steps; without this every step maps it anew. Only the
+// second setting alone would make things slower, so a refusal is told.
+void tune_allocator() {
+  if (mallopt(M_MMAP_THRESHOLD, 1 << 30) == 0 || mallopt(M_TRIM_THRESHOLD, 1 << 30) == 0 ||
+      mallopt(M_TOP_PAD, 64 << 20) == 0)
+    log::warning("the allocator refused a setting; training may be slower");
+}
+
+int exit_code(const Error& error) {
+  log::error("{}", error.message);
+  switch (error.code) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kNotFound:
+    case ErrorCode::kCorruption:
+      return 2;
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kPermission:
+      return 3;
+    default:
+      return 1;
+  }
+}
+
+int train(Session& session, const Arguments& arguments) {
+  LocalTraining training;
+  training.num_threads = arguments.threads;
+  training.resume = !arguments.resume.empty();
+  training.out = training.resume ? arguments.resume : arguments.out;
+  if (!training.resume) {
+    const auto text = read_file(arguments.train, 1 << 20);
+    if (!text) return exit_code(text.error());
+    auto spec = decode_spec(*text);
+    if (!spec) return exit_code(annotate(spec.error(), arguments.train));
+    training.spec = *std::move(spec);
+  }
+  const auto finished = train_locally(
+      session, training,
+      [&](const Report& report) {
+        if (!arguments.json) return;
+        std::puts(encode_line(report).c_str());
+        std::fflush(stdout);
+      },
+      [] { return leaving != 0; });
+  if (!finished) return exit_code(finished.error());
+  if (!finished->has_value()) return 130;  // interrupted, saved
+  return (*finished)->outcome == Outcome::kSucceeded ? 0 : 1;
+}
+
+int evaluate(Session& session, Arguments& arguments) {
+  for (const std::string_view part : split(arguments.columns, ',')) {
+    const std::size_t equals = part.find('=');
+    if (part.empty()) continue;
+    if (equals == std::string_view::npos) {
+      log::error("--columns wants NAME=COLUMN,...: {}", part);
+      return 2;
+    }
+    arguments.evaluate.data.columns[std::string(part.substr(0, equals))] =
+        std::string(part.substr(equals + 1));
+  }
+  const auto metrics = session.evaluate(arguments.evaluate);
+  if (!metrics) return exit_code(metrics.error());
+  std::puts(canonical(Json(*metrics)).c_str());
+  return 0;
+}
+
+int run(Arguments& arguments) {
+  SessionOptions options;
+  options.num_threads = arguments.threads;
+  options.cache = arguments.cache;
+  auto session = Session::open(options);
+  if (!session) return exit_code(session.error());
+  if (arguments.fd >= 0) {
+    const auto served = serve_orders(arguments.fd, **session, [] { return leaving != 0; });
+    return served ? 0 : exit_code(served.error());
+  }
+  if (arguments.eval) return evaluate(**session, arguments);
+  return train(**session, arguments);
+}
+
+void add_options(CLI::App& app, Arguments& a) {
+  app.add_option("--cache", a.cache, "folder for backbone images and tokenised data")->required();
+  app.add_option("--threads", a.threads, "threads of matrix products")->check(CLI::Range(1, 1024));
+  auto* fd = app.add_option("--fd", a.fd, "serve orders over this descriptor");
+  auto* train = app.add_option("--train", a.train, "train the job of this file (resolved, JSON)");
+  app.add_option("--out", a.out, "folder of the results")->needs(train);
+  auto* resume = app.add_option("--resume", a.resume, "go on with the job of this folder");
+  app.add_flag("--json", a.json, "a line a report on standard output");
+  auto* eval = app.add_flag("--eval", a.eval, "evaluate an adapter");
+  app.add_option("--model", a.evaluate.model, "folder of the model")->needs(eval);
+  app.add_option("--adapter", a.evaluate.adapter, "folder of the adapter")->needs(eval);
+  app.add_option("--data", a.evaluate.data.validation, "files of rows")->needs(eval);
+  app.add_option("--columns", a.columns, "text=NAME,label=NAME")->needs(eval);
+  app.add_option("--format", a.evaluate.data.format, "csv tsv jsonl json lines auto")->needs(eval);
+  app.add_option("--max-length", a.evaluate.data.max_length, "tokens; 0: no row is cut")
+      ->needs(eval);
+  app.add_option("--predictions", a.evaluate.predictions, "file for a line a row")->needs(eval);
+  for (auto* one : {fd, train, resume})
+    for (auto* other : {fd, train, resume})
+      if (one != other) one->excludes(other);
+  eval->excludes(fd)->excludes(train)->excludes(resume);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  log::start("ymir-worker", log::Level::kInfo);
+  tune_allocator();
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGUSR1, SIG_IGN);  // schedulers send it to every process of a step
+  for (const int number : {SIGTERM, SIGINT}) std::signal(number, [](int) { leaving = 1; });
+  Arguments arguments;
+  CLI::App app("Ymir's worker: trains and evaluates on this machine.", "ymir-worker");
+  app.set_version_flag("--version", YMIR_VERSION);
+  add_options(app, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  if (arguments.fd < 0 && !arguments.eval && arguments.resume.empty() &&
+      (arguments.train.empty() || arguments.out.empty())) {
+    log::error("nothing to do: give --fd, --train with --out, --resume or --eval");
+    return 2;
+  }
+  const int code = run(arguments);
+  std::fflush(nullptr);
+  ::_exit(code);  // the libraries' destructors take longer than an adapter swap
+}
