@@ -97,8 +97,8 @@ void Controller::grant_profiles() {
   std::vector<const JobView*> fresh, waiting;
   for (const JobId id : open_) {
     const JobView& job = state_.jobs.at(id);
-    if (job.state != JobState::kQueued || job.held || job.run || may_start_at(job) > state_.now)
-      continue;
+    const bool may = job.state == JobState::kQueued || job.state == JobState::kProfiling;
+    if (!may || job.held || job.run || may_start_at(job) > state_.now) continue;
     (job.profile_settled ? waiting : fresh).push_back(&job);
   }
   if (fresh.empty() && (waiting.empty() || probe_runs_ >= options_.profiling.probe_runs)) return;

@@ -69,6 +69,10 @@ bool Controller::round_is_due() const {
     due.insert(want.job);
     if (want.partner) due.insert(*want.partner);
   }
+  if (state_.wish)  // a target whose source is not done yet has its place
+    for (const PlannedAssignment& line : state_.wish->plan.assignments)
+      if (line.what.mode == Mode::kTemporal && due.contains(*line.what.partner))
+        due.insert(line.what.job);
   return std::ranges::any_of(open_, [&](JobId id) {
     const JobView& job = state_.jobs.at(id);
     return job.active() && !job.run && !due.contains(id);

@@ -345,7 +345,6 @@ class Fold {
       charge(run, job);
       job.run = {};
       if (run.started && !run.profile) job.state = JobState::kPreempted;
-      if (run.profile && job.state == JobState::kProfiling) job.state = JobState::kQueued;
       job.waiting_since = at_;
       const bool only_probed = run.profile && job.steps_done == run.from_steps[0];
       if (run.started && !only_probed) job.last_progress = at_;

@@ -15,7 +15,8 @@
 
 namespace ymir {
 
-// States of service.md 2.1. A state's rank never falls; ended states absorb.
+// States of service.md 2.1. A state's rank never falls; ended states absorb. A job whose profile
+// was cut off stays kProfiling without a run, until the profile goes on or it starts without one.
 enum class JobState {
   kSubmitted,
   kValidating,

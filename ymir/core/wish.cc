@@ -63,14 +63,24 @@ class Reading {
   void together(const Assignment& planned) {
     const JobView* job = startable(planned.job);
     const JobView* partner = startable(*planned.partner);
-    if (job != nullptr && partner != nullptr && !job->barred.contains(partner->id)) {
+    if (job != nullptr && partner != nullptr && may_be_together(*job, *partner)) {
       seen_.insert(job->id);
       seen_.insert(partner->id);
       return due_.push_back(planned);
     }
-    // Split: the first keeps the GPUs, the other starts where some are left over.
+    // Not any more: the first keeps the GPUs, the other starts where some are left over.
     alone(planned.job, planned.gpus, due_);
     alone(*planned.partner, planned.gpus, job == nullptr ? due_ : spare_);
+  }
+
+  // A pair goes on together, or begins while neither has progress of its own.
+  static bool may_be_together(const JobView& a, const JobView& b) {
+    if (a.barred.contains(b.id) || b.barred.contains(a.id)) return false;
+    const auto with = [](const JobView& job, JobId id) {
+      return job.merge() != nullptr && job.merge()->partner == id;
+    };
+    if (with(a, b.id) && with(b, a.id)) return true;
+    return !a.merged && !b.merged && !a.has_progress() && !b.has_progress();
   }
 
   const Snapshot& now_;
