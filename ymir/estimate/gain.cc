@@ -65,12 +65,14 @@ Result<GainModel> GainModel::fit(std::span<const GainRow> rows, const GainOption
     double squares = options.residual_rows * options.residual * options.residual;
     double exact = options.residual_rows;
     for (const GainRow& row : rows) {
-      const double predicted = model.predict(row.input).mean;
-      seen.push_back(observe(row, predicted, model.residual_));
+      const GainBelief fitted = model.predict(row.input);
+      seen.push_back(observe(row, fitted.mean, model.residual_));
       if (row.upper_bound) continue;
-      // What the row's own uncertainty explains is no residual of the line.
-      const double miss = row.log_speedup - predicted;
-      squares += std::max(0.0, miss * miss - row.deviation * row.deviation);
+      // What the row's own uncertainty explains is no residual of the line; what the row has
+      // pulled the line towards itself is put back.
+      const double miss = row.log_speedup - fitted.mean;
+      const double pulled = fitted.deviation * fitted.deviation - model.residual_ * model.residual_;
+      squares += std::max(0.0, miss * miss + pulled - row.deviation * row.deviation);
       exact += 1;
     }
     model.residual_ = std::sqrt(squares / exact);
