@@ -32,6 +32,7 @@ class ActiveGraph {
   void reset(const RoundProblem& problem, const Prices& prices, Stopped stopped);
   void activate(std::int32_t pair);
   void set_dual(JobIndex job, std::int64_t dual) { matching_.set_dual(job, dual); }
+  void dissolve_sets() { matching_.dissolve(); }
   // Activates the `per_job` pairs of each job that gain most at the present prices.
   void seed(int per_job);
 

@@ -27,7 +27,11 @@ class Matching {
   int add_vertex();              // returns its number; odd sets are dissolved
   int add_edge(int u, int v);    // weight 0; returns its number, counted from 0
   void set_weight(int edge, std::int64_t even_weight);
-  void set_dual(int v, std::int64_t y) { y_[v] = y; }  // a hint from an earlier solve; y >= 0
+  // A hint from an earlier solve, y >= 0, before the first run: it starts from all duals set so.
+  void set_dual(int v, std::int64_t y) {
+    y_[v] = y;
+    cold_ = false;
+  }
   // Optimum for the present weights, starting from the duals and the matching left by the last
   // run. `stopped` is asked between searches; when it says yes, false is returned and the matching
   // is valid but not optimal.

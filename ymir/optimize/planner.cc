@@ -8,6 +8,7 @@
 #include "ymir/base/result.h"
 #include "ymir/optimize/active_graph.h"
 #include "ymir/optimize/core.h"
+#include "ymir/optimize/memory.h"
 #include "ymir/optimize/price_search.h"
 #include "ymir/optimize/prices.h"
 
@@ -31,6 +32,9 @@ Result<> Limits::validate() const {
     return bad(fmt::format("relative_gap must be in [0, 1): {}", relative_gap));
   }
   if (max_states < 0) return bad(fmt::format("max_states must not be negative: {}", max_states));
+  if (warm_from_jobs < 0) {
+    return bad(fmt::format("warm_from_jobs must not be negative: {}", warm_from_jobs));
+  }
   if (max_matchings < 1) return bad(fmt::format("max_matchings must be > 0: {}", max_matchings));
   return Ok{};
 }
@@ -38,7 +42,7 @@ Result<> Limits::validate() const {
 class Planner::Solver {
  public:
   Solution solve(const RoundProblem& problem, const Limits& limits, std::stop_token stop);
-  void forget() {}
+  void forget() { memory_.forget(); }
 
  private:
   enum class Step { kDone, kStopped };
@@ -49,6 +53,7 @@ class Planner::Solver {
 
   void begin(const RoundProblem& problem, const Limits& limits, std::stop_token stop);
   bool find_prices();
+  std::int64_t highest_price() const;
   bool search_prices(PriceSearch& search, std::int64_t step, std::int64_t precision);
   void take_greedy(std::vector<Pick> picks);
   void add_alone(std::vector<Pick>& picks, const std::vector<std::uint8_t>& taken,
@@ -72,6 +77,7 @@ class Planner::Solver {
   Prices prices_;
   ActiveGraph graph_;
   Core core_;
+  Memory memory_;
   int matchings_left_ = 0;
   std::vector<std::int32_t> end_pairs_, pool_;
   bool root_proved_ = false, root_priced_ = false;  // root_bound_ holds; with every rc >= 0
@@ -110,29 +116,29 @@ void Planner::Solver::begin(const RoundProblem& problem, const Limits& limits,
 // pricing in turn until no pair undercuts the duals.
 bool Planner::Solver::find_prices() {
   PriceSearch search(prices_, graph_, matchings_left_);
-  std::int64_t step = search.start(*problem_);
-  graph_.seed(kSeedPairs);
+  std::int64_t step = 0;
+  effort_.warm = problem_->num_jobs() >= limits_.warm_from_jobs && memory_.fits(*problem_);
+  if (effort_.warm) {
+    memory_.recall(*problem_, prices_, graph_);
+    step = std::max<std::int64_t>(2, highest_price() / 1000);
+  } else {
+    step = search.start(*problem_);
+    graph_.seed(kSeedPairs);
+  }
   const std::int64_t exact = prices_.num_rows() == 1 ? kFineOneRow : kFineRows;
   const std::int64_t fine = gap_parts_ > 0 ? std::min(exact, 8 * kParts / gap_parts_) : exact;
-  std::int64_t precision = std::min(kCoarse, fine);
+  std::int64_t precision = std::min(effort_.warm ? 100 * kCoarse : kCoarse, fine);
   bool many = true;  // while many pairs come in, the duals move too far for those near to suffice
   while (true) {
     if (!search_prices(search, step, precision)) return false;
     const bool last = matchings_left_ <= 0;
-    int added = graph_.price_out(kPricedPairs, many || last);
+    const int added = graph_.price_out(kPricedPairs, many || last);
     many = added > static_cast<int>(graph_.active().size()) / 16;
     ++effort_.pricing_passes;
     if (added < 0) return false;
     if (last || (added == 0 && precision == fine)) break;
-    if (precision == fine && graph_.violation() <= allowed_gap(graph_.bound()) / 2) {
-      added = graph_.price_out(kPricedPairs, true);
-      if (added < 0) return false;
-      if (graph_.violation() <= allowed_gap(graph_.bound()) / 2) break;
-    }
     if (added <= static_cast<int>(graph_.active().size()) / 50 + 5) precision = fine;
-    std::int64_t highest = 0;
-    for (const std::int64_t price : prices_.by_row()) highest = std::max(highest, price);
-    step = std::max<std::int64_t>(2, highest / 2000);
+    step = std::max<std::int64_t>(2, highest_price() / 2000);
   }
   root_priced_ = graph_.violation() == 0;
   root_proved_ = true;
@@ -141,6 +147,12 @@ bool Planner::Solver::find_prices() {
   take_greedy(graph_.choice());
   effort_.root_gap = room();
   return true;
+}
+
+std::int64_t Planner::Solver::highest_price() const {
+  std::int64_t highest = 0;
+  for (const std::int64_t price : prices_.by_row()) highest = std::max(highest, price);
+  return highest;
 }
 
 bool Planner::Solver::search_prices(PriceSearch& search, std::int64_t step,
@@ -316,7 +328,7 @@ void Planner::Solver::fill_certificate(Certificate& certificate) const {
 }
 
 Solution Planner::Solver::answer(bool stopped) {
-  if (stopped && !root_proved_) take_greedy({});
+  if (stopped && !root_proved_) take_greedy(graph_.choice());
   Solution solution;
   const auto least_key = [&](const Choice& choice) {
     const std::uint64_t first = problem_->key(choice.first);
@@ -340,6 +352,9 @@ Solution Planner::Solver::answer(bool stopped) {
   effort_.matchings = limits_.max_matchings - matchings_left_;
   effort_.searches = graph_.matching().searches();
   solution.effort = effort_;
+  if (root_proved_ && problem_->num_jobs() >= limits_.warm_from_jobs) {
+    memory_.remember(*problem_, prices_, graph_);  // last: the odd sets are gone afterwards
+  }
   return solution;
 }
 
