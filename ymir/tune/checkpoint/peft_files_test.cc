@@ -132,6 +132,25 @@ TEST_F(AdapterFolder, WithOnlyAPickleIsRefused) {
   EXPECT_THAT(read_fault(), HasSubstr("is a pickle and is never loaded"));
 }
 
+// tests/reference/peft: saved by PEFT itself (make_peft_reference.py).
+TEST_F(AdapterFolder, OfPeftComesThroughWithEveryTensorUnchanged) {
+  const std::string theirs = YMIR_SOURCE_DIR "/tests/reference/peft";
+  const auto first = read_adapter(theirs);
+  ASSERT_TRUE(first) << first.error().message;
+  ASSERT_TRUE(write_adapter(folder, first->config, first->tensors, notes));
+
+  const auto second = read_adapter(folder);
+
+  ASSERT_TRUE(second) << second.error().message;
+  const auto original = SafetensorsFile::open(theirs + "/adapter_model.safetensors");
+  EXPECT_EQ(second->tensors, original->tensors());
+  EXPECT_EQ(second->tensors.size(), 10u);
+  EXPECT_EQ(second->config.scale(), 2);
+  EXPECT_TRUE(second->tensors.contains(saved_name("classifier", "bias")));
+  EXPECT_TRUE(
+      second->tensors.contains(lora_name("bert.encoder.layer.1.attention.self.value", 'B')));
+}
+
 TEST(PeftConfig, IsWrittenWithSortedKeysAndTwoSpaces) {
   PeftConfig config;
   config.base_model = "m";
