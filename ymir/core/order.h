@@ -31,10 +31,10 @@ struct StartRun {
   std::vector<TaskOrder> tasks{};  // one, or two when spatial
   PlaceId place{};
   std::vector<int> slots{};
-  int num_threads = 1;   // per slot, set by the world
-  bool profile = false;  // ends by itself after `profile_*`, reports ProfileFinished
-  std::int64_t profile_steps = 0;
-  Seconds profile_time{0};
+  int num_threads = 1;             // per slot, set by the world
+  bool profile = false;            // ends by itself after `profile_*`, reports ProfileFinished
+  std::int64_t profile_steps = 0;  // of training in this run; 0: only measures and probes
+  Seconds profile_time{0};         // of training, at most; 0: only steps count
   bool want_vector = false;
   std::vector<TaskOrder>
       probes{};  // sources to probe (source, source_adapter, source_hash, strength)

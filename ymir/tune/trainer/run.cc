@@ -106,9 +106,7 @@ Result<RunEnd> train(RunMembers& members, const RunContext& context, const Profi
                                    [](const auto& job) { return !job->progress.ended.empty(); });
       return all ? RunEnd::kFinished : RunEnd::kPartnerFinished;
     }
-    if (limit.active() && ((limit.steps > 0 && steps >= limit.steps) ||
-                           (limit.time.count() > 0 && clock.seconds() >= limit.time.count())))
-      return RunEnd::kProfileDone;
+    if (limit.met(steps, clock.seconds())) return RunEnd::kProfileDone;
     const StopWish wish = context.stop();
     if (wish == StopWish::kStop) return RunEnd::kStopped;
     if (wish == StopWish::kStopNow) return RunEnd::kStoppedNow;

@@ -14,11 +14,14 @@ struct RunMembers {
 // not made together.
 Result<> join(RunMembers& members, const RunContext& context);
 
-// How long a profile may take; steps = 0: not a profile.
+// How long a profile may train: no step at all when `steps` is 0 (it only measures and probes).
 struct ProfileLimit {
+  bool profile = false;
   std::int64_t steps = 0;
-  Seconds time{0};
-  bool active() const { return steps > 0 || time.count() > 0; }
+  Seconds time{0};  // 0: only steps count
+  bool met(std::int64_t trained, double seconds) const {
+    return profile && (trained >= steps || (time.count() > 0 && seconds >= time.count()));
+  }
 };
 enum class RunEnd { kStopped, kStoppedNow, kFinished, kPartnerFinished, kProfileDone };
 

@@ -189,8 +189,7 @@ Result<> carry_out(RunMembers& members, const RunContext& context, const StartRu
     return seconds_before +
            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
-  const ProfileLimit limit{order.profile ? order.profile_steps : 0,
-                           order.profile ? order.profile_time : Seconds(0)};
+  const ProfileLimit limit{order.profile, order.profile_steps, order.profile_time};
   YMIR_TRY_ASSIGN(const RunEnd end, train(members, context, limit));
   const char* why = "stopped";
   switch (end) {
