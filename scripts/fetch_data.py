@@ -111,7 +111,7 @@ stop: {{max_epochs: {epochs}}}
 target: {{metric: {metric}, value: {target}}}
 evaluate: {{every: 1 epoch}}
 resources: {{gpus: {{min: 1, max: 1}}}}
-sharing: {{allow: true, trust_domain: demo, explore: true}}
+sharing: {{allow: true, explore: true}}
 """
 
 # A build backend that runs nothing of the package: pip wants metadata before it keeps an archive.
