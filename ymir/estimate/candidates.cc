@@ -45,6 +45,8 @@ struct Subject {
   Draws alone_total{};                  // steps from the beginning, alone, or to its last step
   Draws alone_left{};                   // alone from its own checkpoint
   double done = 0;                      // steps on the present path
+  double slowness = 0;                  // see slowness_of
+  std::string class_name{};
   Source source = Source::kPrior;
 
   bool fresh() const { return !job->merged && !job->has_progress(); }
@@ -65,10 +67,11 @@ double steps_done(const JobView& job) {
   return static_cast<double>(done);
 }
 
-Subject subject_of(const JobView& job, const ClassPriors& classes) {
+Subject subject_of(const JobView& job, const Knowledge& knowledge) {
   Subject s;
   s.job = &job;
   s.done = steps_done(job);
+  s.class_name = class_key(job);
   auto left = [&](double total, double done) {
     return std::max(1.0, std::min(total, s.last_step()) - done);
   };
@@ -78,7 +81,8 @@ Subject subject_of(const JobView& job, const ClassPriors& classes) {
     s.remaining = s.alone_left = constant(left(s.last_step(), s.done));
     return s;
   }
-  s.alone = std::make_unique<SoloBelief>(solo_belief(job, classes));
+  s.alone = std::make_unique<SoloBelief>(knowledge.alone(job));
+  s.slowness = slowness_of(job, *s.alone, knowledge.classes());
   s.source = s.alone->points() > 0 ? Source::kModel : Source::kPrior;
   const Draws& u = uniform(Dimension::kCurve);
   s.alone_total = each(
@@ -108,7 +112,7 @@ class Forecaster {
       if (hardware_.empty()) hardware_ = place.hardware;
     }
     for (const auto& [id, job] : now.jobs) {
-      if (job.active()) subjects_.emplace(id, subject_of(job, knowledge.classes()));
+      if (job.active()) subjects_.emplace(id, subject_of(job, knowledge));
     }
   }
 
@@ -146,8 +150,9 @@ class Forecaster {
   }
   // Wall seconds a step, evaluation included.
   Draws tau(const Subject& s, int gpus, bool joint = false) const {
-    const Draws step = draw(tau_link(s, gpus, joint).value, Dimension::kStepTime);
-    return each([&](std::size_t i) { return step[i] * overhead_[i]; });
+    Draws step = draw(tau_link(s, gpus, joint).value, Dimension::kStepTime);
+    for (std::size_t i = 0; i < step.size(); ++i) step[i] *= overhead_[i];
+    return step;
   }
   // The run in which the assignment goes on unchanged costs no start.
   bool goes_on(const Assignment& what) const {
@@ -244,9 +249,23 @@ class Forecaster {
     forecast_.refused.push_back({pair.target->job->id, pair.source->id, std::move(why)});
   }
 
+  // Jobs of which the similarity to the target is known, or may be.
+  std::set<JobId> comparable(const JobView& target) const {
+    std::set<JobId> ids;
+    if (options_.similarity == "probe") {
+      for (const Probe& probe : target.probes) ids.insert(probe.source);
+    } else {
+      for (const auto& [id, job] : now_.jobs) ids.insert(id);
+    }
+    ids.erase(target.id);
+    return ids;
+  }
+
   void add_sources(const Subject& target) {
-    for (const auto& [id, source] : now_.jobs) {
-      if (id == target.job->id || source.adapter().empty()) continue;
+    for (const JobId id : comparable(*target.job)) {
+      const auto found = now_.jobs.find(id);
+      if (found == now_.jobs.end() || found->second.adapter().empty()) continue;
+      const JobView& source = found->second;
       const bool done = source.state == JobState::kSucceeded;
       if (!done && !source.active()) continue;
       const auto waiting = subjects_.find(id);
@@ -263,15 +282,15 @@ class Forecaster {
 
   // The gain at the best strength: the default until rows at several strengths can tell.
   bool estimate(Pair& pair) {
-    const std::string key = gain_key(class_key(*pair.target->job), Mode::kTemporal);
+    const std::string key = gain_key(pair.target->class_name, Mode::kTemporal);
     const GainModel& model = knowledge_.gains(Mode::kTemporal).model(key);
     bool found = false;
     for (const double strength : strengths_worth_trying(key)) {
       const Result<double> s = similarity(options_.similarity, evidence_of(*pair.source),
                                           evidence_of(*pair.target->job), strength);
       if (!s) continue;
-      const GainInput input = gain_input(*pair.source, *pair.target->job, *pair.target->alone,
-                                         knowledge_.classes(), *s, strength);
+      const GainInput input =
+          gain_input(*pair.source, *pair.target->job, pair.target->slowness, *s, strength);
       const GainBelief belief = model.predict(input);
       if (found && belief.mean <= pair.belief.mean) continue;
       pair.input = input;
@@ -295,11 +314,15 @@ class Forecaster {
 
   void consider(const Pair& pair) {
     const double similarity = pair.input.similarity;
+    // Progress that is dropped and limits on steps only lower the chance: no need to look closer.
+    const bool hopeless =
+        pair.belief.rows == 0 || pair.belief.helps() < options_.admit_above - 0.05;
     bool any = false;
     for (const int gpus : offered_sizes(pair.target->job->spec)) {
+      if (hopeless && !options_.offer_every) break;
       Candidate c = temporal(pair, gpus, false);
       const bool admitted =
-          pair.belief.rows > 0 && c.card.helps >= options_.admit_above && c.expected_saving > 0;
+          !hopeless && c.card.helps >= options_.admit_above && c.expected_saving > 0;
       if (!admitted && !options_.offer_every) continue;
       forecast_.candidates.push_back(std::move(c));
       any = true;
@@ -466,7 +489,7 @@ class Forecaster {
   static bool may_join(const Subject& s) { return s.may_be_target() && !s.job->run; }
 
   GainBelief joint_belief(const Subject& source, const Subject& target) const {
-    const std::string key = gain_key(class_key(*target.job), Mode::kSpatial);
+    const std::string key = gain_key(target.class_name, Mode::kSpatial);
     // Spatial: the mean of both directions, nothing where a direction is not known.
     double sum = 0;
     int known = 0;
@@ -477,12 +500,14 @@ class Forecaster {
       sum += *s;
       ++known;
     }
-    const GainInput input = gain_input(*source.job, *target.job, *target.alone,
-                                       knowledge_.classes(), known ? sum / known : 0, 1);
+    const GainInput input =
+        gain_input(*source.job, *target.job, target.slowness, known ? sum / known : 0, 1);
     return knowledge_.gains(Mode::kSpatial).model(key).predict(input);
   }
 
   void consider_joint(const Subject& a, const Subject& b) {
+    const std::string key = gain_key(a.class_name, Mode::kSpatial);
+    if (knowledge_.gains(Mode::kSpatial).rows(key).empty() && !options_.offer_every) return;
     if (!cannot_share(*a.job, *b.job, Mode::kSpatial).empty()) return;
     if (!cannot_share(*b.job, *a.job, Mode::kSpatial).empty()) return;
     const GainBelief for_a = joint_belief(b, a), for_b = joint_belief(a, b);
@@ -577,7 +602,8 @@ std::string cannot_share(const JobView& source, const JobView& target, Mode mode
   if (source.facts.backbone.empty() || source.facts.backbone != target.facts.backbone) {
     return "other backbone";
   }
-  if (method_name(source.spec.method) != method_name(target.spec.method)) {
+  const MethodSpec &from = source.spec.method, &to = target.spec.method;
+  if (from.kind != to.kind || from.rank != to.rank || from.targets != to.targets) {
     return "other adapter shape";
   }
   if (!give.allow || !take.allow || !give.give || !take.take) return "no consent";

@@ -76,7 +76,7 @@ double quantile(const Interval& x, double probability) {
 
 Draws draw(const Interval& interval, Dimension dimension) {
   check_ordered(interval);
-  const double tail = normal_quantile(0.98) / kZ90;
+  constexpr double tail = kZ98 / kZ90;
   Draws result{};
   std::ranges::transform(normal(dimension), result.begin(), [&](double score) {
     return log_linear(interval, std::clamp(score / kZ90, -tail, tail));

@@ -35,7 +35,7 @@ double mean_of(const Draws& draws);
 // Normal scores: the standard normal's distribution and quantile function.
 double normal_cdf(double z);
 double normal_quantile(double probability);  // in (0, 1)
-inline constexpr double kZ90 = 1.2815515655446004;
+inline constexpr double kZ90 = 1.2815515655446004, kZ98 = 2.0537489106318230;
 
 // A log-normal quantity by the mean and standard deviation of its logarithm.
 Interval log_normal(double mean, double deviation);

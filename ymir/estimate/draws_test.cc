@@ -34,7 +34,9 @@ TEST(Draws, DimensionsAreEquidistributedAndNotCorrelated) {
         product += (uniform(a)[i] - 0.5) * (uniform(b)[i] - 0.5) * 12 / kNumDraws;
       }
       EXPECT_NEAR(mean, 0.5, 0.02);
-      if (a != b) EXPECT_NEAR(product, 0, 0.15);
+      if (a != b) {
+        EXPECT_NEAR(product, 0, 0.15);
+      }
     }
   }
 }

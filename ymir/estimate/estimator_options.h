@@ -19,10 +19,10 @@ struct EstimatorOptions {
 
   double admit_above = 0.7;          // P(faster than alone) of a pair that is no exploration
   double explore_above = 0.3;        // least P of one that is
-  double explore_similarity = 0.03;  // least similarity of one that is: clearly above zero
+  double explore_similarity = 0.05;  // least similarity of one that is: clearly above zero
   // Most that an exploring pair that does not help may delay its target: judged at its first
   // evaluation, as a share of its predicted time alone.
-  double explore_delay = 0.3;
+  double explore_delay = 0.5;
   Result<> validate() const;
 };
 

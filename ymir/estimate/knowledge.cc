@@ -91,8 +91,18 @@ void Knowledge::observe(const Event& event, const Snapshot& after) {
                           close(e.run, (event.at - found->second.started).count());
                         },
                         [&](const TransferSettled& e) { learn_gain(e, after); },
+                        [&](const EpochEvaluated& e) {
+                          const JobView& job = after.jobs.at(e.job);
+                          if (job.merged || !has_target(job.spec)) return;
+                          if (const auto hint = curve_hint(job)) hints_[e.job] = *hint;
+                        },
                         [&](const JobFinished& e) { learn_class(e, after); }, [](const auto&) {}},
              event.body);
+}
+
+SoloBelief Knowledge::alone(const JobView& job) const {
+  const auto hint = hints_.find(job.id);
+  return solo_belief(job, classes_, hint == hints_.end() ? nullptr : &hint->second);
 }
 
 void Knowledge::close(RunId id, double busy) {
@@ -155,7 +165,7 @@ void Knowledge::learn_overhead(const OpenRun& run, const RunStopped& stopped,
 
 void Knowledge::learn_class(const JobFinished& e, const Snapshot& after) {
   const JobView& job = after.jobs.at(e.job);
-  if (!has_target(job.spec) || !job.transfers.empty()) return;
+  if (!has_target(job.spec) || job.merged) return;
   const bool over = e.reason == "target" || e.reason == "budget" || e.reason == "plateau" ||
                     e.reason == "patience";
   if (!over || e.step < 1) return;
@@ -179,10 +189,11 @@ void Knowledge::learn_gain(const TransferSettled& e, const Snapshot& after) {
       !target.facts.data_hash.empty() && target.facts.data_hash == source->second.facts.data_hash;
   if (same_data) return;  // says nothing about other pairs
 
-  const SoloBelief alone = solo_belief(target, classes_);
-  const Interval steps = alone.steps();
+  const SoloBelief own = alone(target);
+  const Interval steps = own.steps();
   GainRow row;
-  row.input = gain_input(source->second, target, alone, classes_, e.similarity, e.strength);
+  row.input = gain_input(source->second, target, slowness_of(target, own, classes_), e.similarity,
+                         e.strength);
   row.log_speedup = std::log(e.actual);
   row.upper_bound = e.censored;
   row.deviation = std::hypot(kRunNoise, e.baseline == "measured"
@@ -191,18 +202,19 @@ void Knowledge::learn_gain(const TransferSettled& e, const Snapshot& after) {
   (e.mode == Mode::kSpatial ? spatial_ : temporal_).add(gain_key(class_key(target), e.mode), row);
 }
 
-GainInput gain_input(const JobView& source, const JobView& target, const SoloBelief& alone,
-                     const ClassPriors& classes, double similarity, double strength) {
-  GainInput input;
-  input.similarity = similarity;
-  input.strength = strength;
-  input.source_rows = static_cast<double>(source.facts.train_rows);
-  input.target_rows = static_cast<double>(target.facts.train_rows);
-  const Interval usual =
-      classes.steps(class_key(target), static_cast<double>(target.facts.total_steps));
-  input.slowness = std::log(alone.steps().p50 / usual.p50);
-  input.same_kind = source.spec.kind == target.spec.kind;
-  return input;
+double slowness_of(const JobView& job, const SoloBelief& alone, const ClassPriors& classes) {
+  const Interval usual = classes.steps(class_key(job), static_cast<double>(job.facts.total_steps));
+  return std::log(alone.steps().p50 / usual.p50);
+}
+
+GainInput gain_input(const JobView& source, const JobView& target, double slowness,
+                     double similarity, double strength) {
+  return {.similarity = similarity,
+          .strength = strength,
+          .source_rows = static_cast<double>(source.facts.train_rows),
+          .target_rows = static_cast<double>(target.facts.train_rows),
+          .slowness = slowness,
+          .same_kind = source.spec.kind == target.spec.kind};
 }
 
 double slot_seconds(const Snapshot& now) {

@@ -38,6 +38,8 @@ class Knowledge {
 
   const StepTable& step_times() const { return step_times_; }
   const ClassPriors& classes() const { return classes_; }
+  // How the job does alone. Only for jobs with a target.
+  SoloBelief alone(const JobView& job) const;
   const GainBook& gains(Mode mode) const { return mode == Mode::kSpatial ? spatial_ : temporal_; }
   // Seconds from the order to the first step.
   Interval switch_cost() const { return switch_seconds_.interval(); }
@@ -64,6 +66,7 @@ class Knowledge {
 
   StepTable step_times_{};
   ClassPriors classes_{};
+  std::map<JobId, CurveHint> hints_{};  // of living jobs, of their own path
   GainBook temporal_, spatial_;
   Recent switch_seconds_, overhead_;
   std::map<RunId, OpenRun> open_{};
@@ -71,9 +74,11 @@ class Knowledge {
   double harmful_ = 3, harmful_split_ = 2;  // pseudo-counts
 };
 
-// The inputs of the gain model for a pair.
-GainInput gain_input(const JobView& source, const JobView& target, const SoloBelief& target_alone,
-                     const ClassPriors& classes, double similarity, double strength);
+// ln(steps that the job is believed to need alone / usual of its class).
+double slowness_of(const JobView& job, const SoloBelief& alone, const ClassPriors& classes);
+// The inputs of the gain model for a pair; `slowness`: of the target.
+GainInput gain_input(const JobView& source, const JobView& target, double slowness,
+                     double similarity, double strength);
 
 // Slot-seconds so far, running runs included.
 double slot_seconds(const Snapshot& now);

@@ -1,6 +1,7 @@
 #include "ymir/estimate/outlook.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace ymir {
@@ -61,16 +62,40 @@ bool never_improved(const JobView& job, const Transfer& transfer,
                      [&](const ErrorPoint& point) { return point.error >= before; });
 }
 
+// Speed-up in steps from which on a joint run ends sooner in sum than one job after the other: with
+// m <= M seconds alone and joint steps c times as long, (2 c m + M - m) / (2 m + M).
+double joint_break_even(const Snapshot& now, const Knowledge& knowledge, const RunView& run) {
+  std::array<double, 2> alone{};
+  double slower = 0;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const JobView& job = now.jobs.at(run.jobs[i]);
+    const StepKey* measured = knowledge.step_times().key_of(job.id);
+    StepKey key = measured ? *measured : step_key(job.spec, job.facts, {}, run.what.gpus);
+    key.joint = true;
+    const double joint = knowledge.step_times().predict(key).value.p50;
+    key.joint = false;
+    const double single = knowledge.step_times().predict(key).value.p50;
+    const double steps = has_target(job.spec)
+                             ? std::min(knowledge.alone(job).steps().p50, total_steps(job))
+                             : total_steps(job);
+    alone[i] = steps * single;
+    slower += joint / single / 2;
+  }
+  const double least = std::min(alone[0], alone[1]), most = std::max(alone[0], alone[1]);
+  return (2 * slower * least + most - least) / (2 * least + most);
+}
+
 TransferOutlook outlook_of(const Snapshot& now, const Knowledge& knowledge, const RunView& run,
                            const JobView& job, const Transfer& transfer) {
   const std::vector<ErrorPoint> points = merged_points(job, transfer);
-  const SoloBelief alone = solo_belief(job, knowledge.classes());
+  const SoloBelief alone = knowledge.alone(job);
   const MergedBelief belief = merged_belief(alone, job, transfer);
   const std::string metric = judged_metric(job.spec);
   TransferOutlook outlook;
   outlook.run = run.run;
   outlook.job = job.id;
-  outlook.helps = belief.helps(own_step(job));
+  outlook.helps = run.jobs.size() == 2 ? belief.exceeds(joint_break_even(now, knowledge, run))
+                                       : belief.helps(own_step(job));
   outlook.baseline = baseline_of(now, job, alone).name;
   if (points.empty()) return outlook;
 
@@ -94,7 +119,7 @@ bool ran_to_its_end(const JobView& job) {
 TransferSettled settle(const Snapshot& now, const Knowledge& knowledge, const JobView& job,
                        const Transfer& transfer) {
   const std::vector<ErrorPoint> points = merged_points(job, transfer);
-  const SoloBelief alone = solo_belief(job, knowledge.classes());
+  const SoloBelief alone = knowledge.alone(job);
   const MergedBelief belief = merged_belief(alone, job, transfer);
   const Baseline baseline = baseline_of(now, job, alone);
   const double seconds = step_seconds(knowledge, job);
@@ -138,7 +163,7 @@ Baseline baseline_of(const Snapshot& now, const JobView& job, const SoloBelief& 
                       other.spec.target.value == job.spec.target.value &&
                       method_name(other.spec.method) == method_name(job.spec.method) &&
                       other.spec.train.batch == job.spec.train.batch;
-    if (!same || !other.transfers.empty() || !ran_to_its_end(other)) continue;
+    if (!same || other.merged || !ran_to_its_end(other)) continue;
     if (!other.result->target_reached || other.result->step < 1) continue;
     std::vector<ErrorPoint> points;
     for (const Evaluation& e : own_evaluations(other)) {

@@ -5,13 +5,15 @@
 #include <cmath>
 
 #include "ymir/base/result.h"
+#include "ymir/estimate/convergence.h"
 #include "ymir/estimate/step_time.h"
 
 namespace ymir {
 namespace {
 
-constexpr int kStepGrid = 48;
-constexpr std::array<double, 3> kPowerPrior{0.35, 0.4, 0.25};  // powers 1, 2, 3
+constexpr int kStepGrid = 40;
+// ln of 0.35, 0.4, 0.25: powers 1, 2, 3.
+constexpr std::array<double, 3> kLogPowerPrior{-1.0498, -0.9163, -1.3863};
 // Where the target lies between the floor (0) and the start (1): most targets are near the best
 // that the job can do.
 constexpr std::array<double, 7> kHeights{0.02, 0.05, 0.1, 0.18, 0.28, 0.42, 0.6};
@@ -23,12 +25,18 @@ double temper(std::size_t points) { return 1 / (1 + 0.15 * (static_cast<double>(
 constexpr double kClassSpread = 0.7;
 constexpr double kClassPseudoRows = 1.5;
 
-LearningCurve curve_through(double start, double goal, double steps, double height, int power) {
-  // floor = (goal - height * start) / (1 - height), but an error is not negative.
-  LearningCurve c{start, std::max(0.0, (goal - height * start) / (1 - height)), 1, power, steps};
-  const double reached = (goal - c.floor) / (start - c.floor);
-  c.half = steps / std::pow(1 / reached - 1, 1.0 / power);
-  return c;
+// The curves through the target at step 1; others are the same with time stretched.
+std::vector<LearningCurve> shapes(double start, double goal) {
+  std::vector<LearningCurve> result;
+  for (const double height : kHeights) {
+    // floor = (goal - height * start) / (1 - height), but an error is not negative.
+    const double floor = std::max(0.0, (goal - height * start) / (1 - height));
+    const double reached = (goal - floor) / (start - floor);
+    for (int power = 1; power <= 3; ++power) {
+      result.push_back({start, floor, std::pow(1 / reached - 1, -1.0 / power), power, 1});
+    }
+  }
+  return result;
 }
 
 double log_likelihood(const LearningCurve& curve, const std::vector<ErrorPoint>& points) {
@@ -58,18 +66,20 @@ SoloBelief::SoloBelief(const SoloEvidence& e) : points_(e.points.size()) {
   const double unmet = std::log(std::max(e.not_reached_before, 0.5) + 0.5);
   const double low = std::max(mean - 3 * spread, unmet);
   const double high = std::max(mean + 3 * spread, low + 1.5);
+  const std::vector<LearningCurve> unit = shapes(e.start, e.goal);
+  curves_.reserve((kStepGrid + 1) * unit.size());
   double best = -INFINITY;
   for (int i = 0; i <= kStepGrid; ++i) {
     const double log_steps = low + (high - low) * i / kStepGrid;
-    const double z = (log_steps - mean) / spread;
-    for (const double height : kHeights) {
-      for (int power = 1; power <= 3; ++power) {
-        Weighted w{curve_through(e.start, e.goal, std::exp(log_steps), height, power)};
-        w.weight = std::log(kPowerPrior[static_cast<std::size_t>(power - 1)]) - 0.5 * z * z +
-                   log_likelihood(w.curve, e.points);
-        best = std::max(best, w.weight);
-        curves_.push_back(w);
-      }
+    const double steps = std::exp(log_steps), z = (log_steps - mean) / spread;
+    for (const LearningCurve& shape : unit) {
+      Weighted w{shape};
+      w.curve.half *= steps;
+      w.curve.steps_to_target = steps;
+      w.weight = kLogPowerPrior[static_cast<std::size_t>(shape.power - 1)] - 0.5 * z * z +
+                 log_likelihood(w.curve, e.points);
+      best = std::max(best, w.weight);
+      curves_.push_back(w);
     }
   }
   double total = 0;
@@ -184,19 +194,42 @@ std::vector<Evaluation> own_evaluations(const JobView& job) {
   return result;
 }
 
-SoloBelief solo_belief(const JobView& job, const ClassPriors& priors) {
+std::vector<ErrorPoint> own_points(const JobView& job) {
+  const std::string metric = judged_metric(job.spec);
+  std::vector<ErrorPoint> points;
+  for (const Evaluation& e : own_evaluations(job)) {
+    const std::optional<double> value = metric_of(e, metric);
+    if (!value || e.step == 0) continue;
+    const double error = error_of(metric, *value);
+    points.push_back({static_cast<double>(e.step), error, evaluation_variance(job, error)});
+  }
+  return points;
+}
+
+std::optional<CurveHint> curve_hint(const JobView& job) {
+  std::vector<CurvePoint> points;
+  for (const ErrorPoint& p : own_points(job)) points.push_back({p.step, p.error});
+  if (points.size() < kHintPoints) return std::nullopt;
+  const auto fit = fit_curve(points, {.replicas = 20, .seed = job.id.value});
+  if (!fit) return std::nullopt;
+  const Steps steps = steps_to(*fit, error_of(judged_metric(job.spec), job.spec.target.value));
+  if (steps.censored || !(steps.value.p50 > 0)) return std::nullopt;
+  const double spread = std::log(steps.value.p90 / steps.value.p10) / (2 * kZ90);
+  // The same evaluations weigh the curves once more: what the fit says counts less for it.
+  return CurveHint{points.size(), std::log(std::max(steps.value.p50, points.back().step)),
+                   1.5 * spread};
+}
+
+SoloBelief solo_belief(const JobView& job, const ClassPriors& priors, const CurveHint* hint) {
   const std::string metric = judged_metric(job.spec);
   SoloEvidence evidence;
-  const double goal = error_of(metric, job.spec.target.value);
+  evidence.goal = std::max(error_of(metric, job.spec.target.value), 1e-3);
+  evidence.points = own_points(job);
   std::optional<double> first;
   for (const Evaluation& e : own_evaluations(job)) {
     const std::optional<double> value = metric_of(e, metric);
     if (!value) continue;
-    const double error = error_of(metric, *value);
-    if (!first) first = error;
-    if (e.step == 0) continue;
-    evidence.points.push_back(
-        {static_cast<double>(e.step), error, evaluation_variance(job, error)});
+    if (!first) first = error_of(metric, *value);
     if (!reaches(job.spec.target, *value)) {
       evidence.not_reached_before = static_cast<double>(e.step);
     }
@@ -205,10 +238,16 @@ SoloBelief solo_belief(const JobView& job, const ClassPriors& priors) {
   // first, or twice the target's error.
   const double chance = job.spec.kind == TaskKind::kClassify && job.facts.num_labels >= 2
                             ? 1 - 1.0 / job.facts.num_labels
-                            : std::max(2 * goal, first.value_or(0));
-  evidence.goal = std::max(goal, 1e-3);
+                            : std::max(2 * evidence.goal, first.value_or(0));
   evidence.start = std::max({chance, first.value_or(0), 1.1 * evidence.goal + 0.02});
   evidence.prior_steps = priors.steps(class_key(job), static_cast<double>(job.facts.total_steps));
+  if (hint && hint->points == evidence.points.size()) {
+    const Interval& prior = evidence.prior_steps;
+    const double spread = std::log(prior.p90 / prior.p10) / (2 * kZ90);
+    const double w0 = 1 / (spread * spread), w1 = 1 / (hint->deviation * hint->deviation);
+    evidence.prior_steps = log_normal((w0 * std::log(prior.p50) + w1 * hint->log_steps) / (w0 + w1),
+                                      std::sqrt(1 / (w0 + w1)));
+  }
   return SoloBelief(evidence);
 }
 

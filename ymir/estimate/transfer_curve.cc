@@ -70,6 +70,14 @@ double MergedBelief::helps(double own_step) const {
   return std::clamp(sum, 0.0, 1.0);
 }
 
+double MergedBelief::exceeds(double least) const {
+  double sum = 0;
+  for (const Weighted& world : worlds_) {
+    if (world.speedup > least) sum += world.weight;
+  }
+  return std::clamp(sum, 0.0, 1.0);
+}
+
 Draws MergedBelief::steps() const {
   std::vector<Weighted> sorted = worlds_;
   std::ranges::sort(sorted, {}, &Weighted::with);

@@ -24,6 +24,8 @@ class MergedBelief {
   Interval speedup() const;
   // P(steps with the partner < steps alone), when alone the job would go on from `own_step`.
   double helps(double own_step) const;
+  // P(speed-up > least).
+  double exceeds(double least) const;
   // Steps from the beginning of the merged run to the target, as draws.
   Draws steps() const;
   // Expected (steps left if it goes on - steps left if it goes back to `own_step`), both ending at

@@ -1,0 +1,225 @@
+#include "ymir/estimate/outlook.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ymir/estimate/card.h"
+#include "ymir/estimate/test_world.h"
+
+namespace ymir {
+namespace {
+
+using test::TestWorld;
+using test::Truth;
+
+// Accuracies per half epoch (8 steps) as measured on MiniLM with LoRA: alone, and from a source.
+struct Measured {
+  const char* name;
+  int labels;
+  double target;
+  std::vector<double> alone, with;
+};
+const Measured kNewsAfterMovies{"editorials after movie reviews",
+                                2,
+                                0.84,
+                                {.65, .65, .65, .65, .78, .84},
+                                {.82, .80, .86, .85, .84, .85}};
+const Measured kNounsAfterGeneralNouns{"special nouns after all nouns",
+                                       6,
+                                       0.66,
+                                       {.20, .20, .35, .39, .47, .50, .59, .63},
+                                       {.50, .70, .71, .72, .75, .72}};
+const Measured kDefinitionsAfterMovies{"definitions after movie reviews",
+                                       6,
+                                       0.84,
+                                       {.51, .60, .67, .80, .72, .83, .87, .88},
+                                       {.35, .50, .40, .43, .48, .60, .81, .79}};
+
+// A snapshot in which job 1, profiled for one half epoch, runs from job 2 and has shown `shown`
+// evaluations.
+Snapshot merged_after(const Measured& m, std::size_t shown) {
+  Snapshot now;
+  JobView& job = now.jobs[JobId{1}];
+  job.id = JobId{1};
+  job.state = JobState::kRunning;
+  job.spec.target = {"accuracy", m.target};
+  job.facts = {.train_rows = 250,
+               .validation_rows = 350,
+               .num_labels = m.labels,
+               .steps_per_epoch = 16,
+               .total_steps = 160,
+               .data_hash = "x",
+               .backbone = "minilm"};
+  Profile profile;
+  profile.evaluations = {{.step = 8, .metrics = {{"accuracy", m.alone[0]}}}};
+  job.profile = profile;
+  job.own_checkpoint = Checkpoint{.step = 8};
+  job.merged = true;
+  job.run = RunId{1};
+  Transfer transfer{.partner = JobId{2}, .run = RunId{1}};
+  transfer.card.speedup = log_normal(0.1, 0.7);
+  for (std::size_t i = 0; i < shown; ++i) {
+    transfer.evaluations.push_back(
+        {.step = 8 * static_cast<std::int64_t>(i + 1), .metrics = {{"accuracy", m.with[i]}}});
+  }
+  job.evaluations = transfer.evaluations;
+  job.transfers = {transfer};
+  now.runs[RunId{1}] = RunView{
+      .run = RunId{1}, .what = {Mode::kTemporal, JobId{1}, JobId{2}, 1, 0.5}, .jobs = {JobId{1}}};
+  return now;
+}
+TransferOutlook outlook_after(const Measured& m, std::size_t shown) {
+  return outlooks(merged_after(m, shown), Knowledge()).at(0);
+}
+
+TEST(Outlook, SeesMeasuredHelpAtTheFirstEvaluation) {
+  for (const Measured* m : {&kNewsAfterMovies, &kNounsAfterGeneralNouns}) {
+    const TransferOutlook first = outlook_after(*m, 1);
+
+    EXPECT_GT(first.helps, 0.75) << m->name;
+    EXPECT_LT(first.restart_saves, 0) << m->name;
+    EXPECT_DOUBLE_EQ(first.epochs, 0.5);
+    EXPECT_EQ(first.baseline, "predicted");
+    EXPECT_GT(first.observed, first.expected);
+    EXPECT_FALSE(first.literal_rule_failed);
+  }
+}
+
+TEST(Outlook, SeesMeasuredHarmBeforeTheFirstEpochIsOver) {
+  const TransferOutlook first = outlook_after(kDefinitionsAfterMovies, 1);
+
+  EXPECT_LT(first.helps, 0.1);
+  EXPECT_GT(first.restart_saves, 0);
+  EXPECT_LT(first.observed, first.expected);
+}
+
+TEST(Outlook, BeforeAnyEvaluationIsTheCardsBelief) {
+  const TransferOutlook none = outlook_after(kNewsAfterMovies, 0);
+
+  EXPECT_EQ(none.epochs, 0);
+  EXPECT_GT(none.helps, 0.2);
+  EXPECT_LT(none.helps, 0.7);
+}
+
+TEST(Outlook, TheLiteralRuleComparesWithTheEvaluationBeforeTheFirstStep) {
+  Measured still = kDefinitionsAfterMovies;
+  still.with = {.30, .31, .33, .32};
+  Snapshot now = merged_after(still, 4);
+  const bool without_start = outlooks(now, Knowledge()).at(0).literal_rule_failed;
+
+  now.jobs.at(JobId{1}).transfers[0].evaluations.insert(
+      now.jobs.at(JobId{1}).transfers[0].evaluations.begin(),
+      {.step = 0, .metrics = {{"accuracy", 0.34}}});
+  const bool with_start = outlooks(now, Knowledge()).at(0).literal_rule_failed;
+
+  EXPECT_FALSE(without_start);  // .33 is better than the first .30
+  EXPECT_TRUE(with_start);      // none is better than .34
+}
+
+// A finished source, a target profiled and probed, and its transfer under way.
+struct Pair {
+  TestWorld world;
+  JobId source{}, target{};
+  RunId run{};
+  explicit Pair(double steps = 60) : world(2) {
+    source = world.submit({.steps = 30});
+    world.profile(source);
+    const RunId first = world.begin({.mode = Mode::kNormal, .job = source, .gpus = 1}, {});
+    while (!world.advance(first, source, 1)) {
+    }
+    target = world.submit({.steps = steps});
+    world.profile(target);
+    Card card;
+    card.speedup = log_normal(0.2, 0.6);
+    card.similarity = 0.2;
+    run = world.begin({Mode::kTemporal, target, source, 1, 0.5}, card);
+  }
+  const TransferSettled& settled() const { return *world.job(target).transfers.at(0).settled; }
+};
+
+TEST(Settle, AHelpfulTransferGetsItsSpeedUpWhenTheTargetIsMet) {
+  Pair pair;
+
+  while (!pair.world.advance(pair.run, pair.target, 3)) {
+  }
+
+  const TransferSettled& s = pair.settled();
+  EXPECT_TRUE(s.kept);
+  EXPECT_FALSE(s.censored);
+  EXPECT_GT(s.actual, 1.3);
+  EXPECT_LT(s.actual, 6);
+  EXPECT_EQ(s.baseline, "predicted");
+  EXPECT_EQ(s.similarity, 0.2);
+  EXPECT_EQ(s.extra.count(), 0);
+  EXPECT_TRUE(pair.world.estimator().settle(pair.world.now()).empty());
+}
+
+TEST(Settle, ASplitOneIsAnUpperBoundBelowOneAndCostsTime) {
+  Pair pair;
+  for (int i = 0; i < 4; ++i) pair.world.advance(pair.run, pair.target, 0.3);
+
+  pair.world.split(pair.run, pair.target, pair.source, true);
+
+  const TransferSettled& s = pair.settled();
+  EXPECT_FALSE(s.kept);
+  EXPECT_TRUE(s.censored);
+  EXPECT_LT(s.actual, 0.9);
+  EXPECT_GT(s.extra.count(), 32 * TestWorld::kStep * 0.9);
+}
+
+TEST(Settle, AJobThatRanOnTheSameDataAloneIsAMeasuredBaseline) {
+  Pair pair;
+  Snapshot now = pair.world.now();
+  const JobView& alone = now.jobs.at(pair.source);
+  JobView& target = now.jobs.at(pair.target);
+  target.facts.data_hash = alone.facts.data_hash;
+  const SoloBelief belief = Knowledge().alone(target);
+
+  const Baseline measured = baseline_of(now, target, belief);
+  target.spec.target.value -= 0.05;
+  const Baseline other_target = baseline_of(now, target, belief);
+
+  EXPECT_EQ(measured.name, "measured");
+  EXPECT_NEAR(measured.steps.p50, static_cast<double>(alone.result->step), 8);
+  EXPECT_EQ(other_target.name, "predicted");
+}
+
+TEST(Settle, ACancelledJobSaysNothing) {
+  Pair pair;
+  pair.world.advance(pair.run, pair.target, 1);
+
+  pair.world.tell(JobFinished{
+      .job = pair.target, .outcome = Outcome::kCancelled, .reason = "cancelled", .run = pair.run});
+
+  EXPECT_TRUE(pair.world.estimator().settle(pair.world.now()).empty());
+}
+
+TEST(Card, SaysEveryNumberWithItsIntervalAndWhatBecameOfIt) {
+  JobView job;
+  job.id = JobId{7};
+  job.spec.name = "tweets";
+  Card card;
+  card.speedup = {0.9, 1.4, 2.1};
+  card.helps = 0.8;
+  card.explores = true;
+  card.similarity_name = "probe";
+  const TransferSettled settled{
+      .actual = 0.8, .censored = true, .baseline = "predicted", .kept = false};
+
+  const std::string before =
+      describe_card(job, {Mode::kTemporal, JobId{7}, JobId{3}, 1, 0.5}, card, nullptr);
+  const std::string after =
+      describe_card(job, {Mode::kTemporal, JobId{7}, JobId{3}, 1, 0.5}, card, &settled);
+  const std::string alone = describe_card(job, {Mode::kNormal, JobId{7}, {}, 2, 1}, card, nullptr);
+
+  EXPECT_NE(before.find("after j3, from 0.5 of its adapter, 1 GPU"), std::string::npos);
+  EXPECT_NE(before.find("1.40 (0.90 .. 2.10)"), std::string::npos);
+  EXPECT_NE(before.find("exploration budget"), std::string::npos);
+  EXPECT_NE(before.find("not yet"), std::string::npos);
+  EXPECT_NE(after.find("at most 0.80 against the predicted baseline, split"), std::string::npos);
+  EXPECT_EQ(alone.find("gain"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ymir
