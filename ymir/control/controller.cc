@@ -223,7 +223,7 @@ Time Controller::next_wakeup() const {
     next = std::min(next, request.at + options_.resend);
   for (const JobId id : open_) {
     const JobView& job = state_.jobs.at(id);
-    if (!job.run && may_start_at(job) > state_.now) next = std::min(next, may_start_at(job));
+    if (!job.run && may_start_at(job) > world_.now()) next = std::min(next, may_start_at(job));
   }
   return next;
 }

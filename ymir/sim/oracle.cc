@@ -243,19 +243,44 @@ void Oracle::add_outlooks(const Snapshot& now, Forecast& forecast) const {
   }
 }
 
+// Sources of `target`: the one it runs after, the best of those that have finished, and each active
+// one that would help.
+void Oracle::add_sources(const Snapshot& now, const JobView& target, Forecast& forecast) const {
+  const RunView* run = run_of(now, target);
+  if (target.has_progress() && !(run && run->what.mode == Mode::kTemporal)) return;
+  const JobView* best = nullptr;
+  for (const auto& [id, source] : now.jobs) {
+    if (id == target.id || !same_backbone(source, target)) continue;
+    const bool runs = runs_as(run, Mode::kTemporal, target.id, id);
+    const bool done = source.state == JobState::kSucceeded;
+    if (runs || (source.active() && gain(id, target.id) > 0))
+      add_temporal(now, source, target, forecast);
+    else if (done && gain(id, target.id) > (best ? gain(best->id, target.id) : 0.0))
+      best = &source;
+  }
+  if (best) add_temporal(now, *best, target, forecast);
+}
+
+void Oracle::add_mates(const Snapshot& now, const JobView& first, Forecast& forecast) const {
+  const RunView* run = run_of(now, first);
+  for (auto it = now.jobs.upper_bound(first.id); it != now.jobs.end(); ++it) {
+    const JobView& second = it->second;
+    if (!second.active() || !same_backbone(first, second)) continue;
+    const SpatialTruth pair = joint(first.id, second.id);
+    if (runs_as(run, Mode::kSpatial, first.id, second.id) || pair.gain_first > 0 ||
+        pair.gain_second > 0)
+      add_spatial(now, first, second, forecast);
+  }
+}
+
 Forecast Oracle::forecast(const Snapshot& now) const {
   Forecast forecast;
-  for (const auto& [id, job] : now.jobs)
-    if (job.active()) add_alone(now, job, forecast);
-  if (options_.pairs) {
-    for (const auto& [first_id, first] : now.jobs) {
-      for (const auto& [second_id, second] : now.jobs) {
-        if (first_id == second_id || !second.active() || !same_backbone(first, second)) continue;
-        if (first.active() || first.state == JobState::kSucceeded)
-          add_temporal(now, first, second, forecast);
-        if (first.active() && first_id < second_id) add_spatial(now, first, second, forecast);
-      }
-    }
+  for (const auto& [id, job] : now.jobs) {
+    if (!job.active()) continue;
+    add_alone(now, job, forecast);
+    if (!options_.pairs || !job.spec.sharing.allow) continue;
+    add_sources(now, job, forecast);
+    add_mates(now, job, forecast);
   }
   add_outlooks(now, forecast);
   return forecast;

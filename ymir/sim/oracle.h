@@ -47,6 +47,8 @@ class Oracle {
                     Forecast& forecast) const;
   void add_spatial(const Snapshot& now, const JobView& first, const JobView& second,
                    Forecast& forecast) const;
+  void add_sources(const Snapshot& now, const JobView& target, Forecast& forecast) const;
+  void add_mates(const Snapshot& now, const JobView& first, Forecast& forecast) const;
   void add_outlooks(const Snapshot& now, Forecast& forecast) const;
 
   const JobModel& truth_;

@@ -84,7 +84,10 @@ struct ScenarioRun {
   std::vector<Event> log{};
   Snapshot state{};
   std::map<std::string, std::int64_t> counts{};  // lost_requests, steps_lost, controllers, ...
+  std::vector<double> solve_ms{};                // measured, by round; not in the log above
 };
+
+JobModel model_of(const Scenario& scenario);
 
 Result<ScenarioRun> run_scenario(const Scenario& scenario, const MakeBeliefs& estimator = {});
 

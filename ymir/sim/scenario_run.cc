@@ -8,17 +8,6 @@ namespace ymir {
 
 namespace {
 
-JobModel model_of(const Scenario& scenario) {
-  JobModel model;
-  for (std::size_t i = 0; i < scenario.jobs.size(); ++i)
-    model.add(JobId{i + 1}, scenario.jobs[i].truth);
-  for (const auto& [pair, gain] : scenario.temporal)
-    model.set_temporal(pair.first, pair.second, gain);
-  for (const auto& [pair, truth] : scenario.spatial)
-    model.set_spatial(pair.first, pair.second, truth);
-  return model;
-}
-
 // Tells the world when nobody is left, because a job may also end by the controller's decision.
 Beliefs watched(Beliefs beliefs, SimWorld& world, std::size_t num_jobs) {
   const auto observe = beliefs.observe;
@@ -59,20 +48,36 @@ void plan_actions(const Scenario& scenario, SimWorld& world) {
   }
 }
 
-Result<std::vector<Event>> whole_log(const EventLog& log) {
-  std::vector<Event> events;
+// Reads the whole log. Measured times are taken out: they are no part of what happened.
+Result<> read_log(const EventLog& log, ScenarioRun& run) {
+  std::vector<Event>& events = run.log;
   while (events.size() < log.last_seq()) {
     YMIR_TRY_ASSIGN(const std::vector<Event> some, log.read(events.size() + 1, 10'000));
     if (some.empty()) return Error{ErrorCode::kCorruption, "the log ends early"};
     events.insert(events.end(), some.begin(), some.end());
   }
-  // Measured times are no part of what happened.
-  for (Event& event : events)
-    if (auto* adopted = std::get_if<PlanAdopted>(&event.body)) adopted->pass_ms.clear();
-  return events;
+  for (Event& event : events) {
+    auto* adopted = std::get_if<PlanAdopted>(&event.body);
+    if (adopted == nullptr) continue;
+    if (const auto solve = adopted->pass_ms.find("solve"); solve != adopted->pass_ms.end())
+      run.solve_ms.push_back(solve->second);
+    adopted->pass_ms.clear();
+  }
+  return Ok{};
 }
 
 }  // namespace
+
+JobModel model_of(const Scenario& scenario) {
+  JobModel model;
+  for (std::size_t i = 0; i < scenario.jobs.size(); ++i)
+    model.add(JobId{i + 1}, scenario.jobs[i].truth);
+  for (const auto& [pair, gain] : scenario.temporal)
+    model.set_temporal(pair.first, pair.second, gain);
+  for (const auto& [pair, truth] : scenario.spatial)
+    model.set_spatial(pair.first, pair.second, truth);
+  return model;
+}
 
 Result<ScenarioRun> run_scenario(const Scenario& scenario, const MakeBeliefs& estimator) {
   SimWorld world(scenario.cluster, model_of(scenario));
@@ -101,7 +106,7 @@ Result<ScenarioRun> run_scenario(const Scenario& scenario, const MakeBeliefs& es
     world.controller_restarted();
     faulty.controller_restarted();
   }
-  YMIR_TRY_ASSIGN(run.log, whole_log(*log));
+  YMIR_TRY(read_log(*log, run));
   run.counts["steps_lost"] = world.steps_lost();
   run.counts["lost_requests"] = static_cast<std::int64_t>(faulty.num_lost());
   run.counts["delayed_reports"] = static_cast<std::int64_t>(faulty.num_delayed());

@@ -261,8 +261,9 @@ void SimWorld::start(const StartRun& order) {
 
 void SimWorld::stop(const StopRun& order) {
   const auto found = runs_.find(order.run);
-  if (found == runs_.end()) {
+  if (found == runs_.end()) {  // its start got lost, and must not come later
     refused_.insert(order.run);
+    at_once_.push_back({.rank = kStop, .bodies = {RunLost{order.run, "unknown_run"}}});
     return;
   }
   Run& run = found->second;

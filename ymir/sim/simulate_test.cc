@@ -1,0 +1,137 @@
+#include "ymir/sim/simulate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "ymir/base/file.h"
+#include "ymir/base/json.h"
+#include "ymir/base/text.h"
+
+namespace ymir {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+using testing::StartsWith;
+
+Workload small_workload() {
+  return *generate_workload(
+      {.num_jobs = 40, .num_gpus = 8, .load = 1.2, .seed = 3, .median_seconds = 400, .sigma = 0.8});
+}
+
+class SimulateTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() /
+              ("ymir_simulate_" + std::to_string(testing::UnitTest::GetInstance()->random_seed()) +
+               "_" + testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::remove_all(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string read(const std::string& file) const { return *read_file(folder_ / file); }
+
+  std::filesystem::path folder_;
+};
+
+TEST(Workload, ReadsBackWhatItWroteByteForByte) {
+  const std::string text = to_text(small_workload());
+
+  const auto again = parse_workload("w.jsonl", text);
+
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(to_text(*again), text);
+}
+
+TEST(Workload, NamesTheLineOfAFault) {
+  const auto no_header = parse_workload("w", "{\"name\":\"a\"}\n");
+  const auto bad_steps =
+      parse_workload("w",
+                     "{\"format\":\"ymir\"}\n"
+                     "{\"name\":\"a\",\"backbone\":\"m\",\"task\":\"t\",\"steps\":0}\n");
+  const auto unsorted =
+      parse_workload("w",
+                     "{\"format\":\"ymir\"}\n"
+                     "{\"name\":\"a\",\"backbone\":\"m\",\"task\":\"t\",\"at\":5}\n"
+                     "{\"name\":\"b\",\"backbone\":\"m\",\"task\":\"t\",\"at\":4}\n");
+
+  EXPECT_THAT(no_header.error().message, StartsWith("w:1: "));
+  EXPECT_THAT(bad_steps.error().message, HasSubstr("w:2: steps must be"));
+  EXPECT_THAT(unsorted.error().message, StartsWith("w:3: submitted before"));
+}
+
+TEST(Workload, IsOfferedTheLoadThatWasAskedFor) {
+  const auto workload = generate_workload({.num_jobs = 2000, .load = 1.5, .seed = 9});
+
+  ASSERT_TRUE(workload);
+  EXPECT_THAT(workload->jobs, SizeIs(2000));
+  EXPECT_NEAR(offered_load(*workload), 1.5, 0.1);
+}
+
+TEST(Workload, KeepsTheEarlierJobsWhenSomeAreAdded) {
+  const auto fewer = generate_workload({.num_jobs = 10, .seed = 4});
+  const auto more = generate_workload({.num_jobs = 20, .seed = 4});
+
+  for (std::size_t i = 0; i < 10; ++i) {
+    EXPECT_EQ(fewer->jobs[i].steps, more->jobs[i].steps);
+    EXPECT_EQ(fewer->jobs[i].task, more->jobs[i].task);
+  }
+}
+
+TEST_F(SimulateTest, WritesTheFilesOfEachPolicy) {
+  const Workload workload = small_workload();
+  const SimulateOptions options{.policies = {"ymir", "srtf"}, .out = folder_.string()};
+
+  const auto summaries = simulate(workload, options, {});
+
+  ASSERT_TRUE(summaries) << summaries.error().message;
+  ASSERT_THAT(*summaries, SizeIs(2));
+  for (const SimulationSummary& summary : *summaries) {
+    const std::string csv = read(summary.policy + "/jobs.csv");
+    EXPECT_THAT(csv, StartsWith("job,backbone,dataset,submission_s,first_start_s,"));
+    EXPECT_EQ(std::ranges::count(csv, '\n'), 41);
+    const auto json = parse_json(read(summary.policy + "/summary.json"));
+    ASSERT_TRUE(json);
+    EXPECT_EQ((*json)["finished"], summary.finished);
+    EXPECT_GE((*json)["gpu_seconds"]["idle"].get<double>(), 0);
+    EXPECT_EQ(summary.finished + summary.censored, 40);
+    EXPECT_GT(std::filesystem::file_size(folder_ / summary.policy / "events.jsonl"), 1000u);
+  }
+}
+
+TEST_F(SimulateTest, WritesTheSameLogTwice) {
+  const Workload workload = small_workload();
+  SimulateOptions options{.policies = {"ymir"}, .noise = 0.01, .out = folder_ / "a"};
+  ASSERT_TRUE(simulate(workload, options, {}));
+  options.out = folder_ / "b";
+  ASSERT_TRUE(simulate(workload, options, {}));
+
+  EXPECT_TRUE(read("a/ymir/events.jsonl") == read("b/ymir/events.jsonl"));
+}
+
+TEST_F(SimulateTest, FinishesSoonerWithTransferThanWithout) {
+  const Workload workload = small_workload();
+  const SimulateOptions options{.policies = {"ymir:oracle", "ymir:no-transfer"},
+                                .out = folder_.string()};
+
+  const auto summaries = simulate(workload, options, {});
+
+  ASSERT_TRUE(summaries);
+  EXPECT_LT(summaries->at(0).avg_jct_s, summaries->at(1).avg_jct_s);
+  EXPECT_GT(summaries->at(0).mode_share.at("temporal"), 0);
+  EXPECT_EQ(summaries->at(1).mode_share.at("normal"), 1);
+}
+
+TEST_F(SimulateTest, RefusesAnUnknownPolicyBeforeAnythingRuns) {
+  const auto result =
+      simulate(small_workload(), {.policies = {"ymir", "best"}, .out = folder_.string()}, {});
+
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::kNotFound);
+  EXPECT_FALSE(std::filesystem::exists(folder_));
+}
+
+}  // namespace
+}  // namespace ymir

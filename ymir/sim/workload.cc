@@ -1,0 +1,300 @@
+#include "ymir/sim/workload.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ymir/base/json.h"
+#include "ymir/base/rng.h"
+#include "ymir/base/text.h"
+
+namespace ymir {
+
+namespace {
+
+constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
+constexpr std::size_t kMaxJobs = 1'000'000;
+
+Error wrong(const std::string& what) { return {ErrorCode::kInvalidArgument, what}; }
+
+// Fields of one JSON object, each checked; the first fault stays.
+class Fields {
+ public:
+  explicit Fields(const Json& json) : json_(json) {}
+
+  double number(const char* key, double fallback, double least, double most) {
+    const auto found = json_.find(key);
+    if (found == json_.end()) return fallback;
+    const double value = found->is_number() ? found->get<double>() : std::nan("");
+    if (!(value >= least && value <= most))
+      fault(fmt::format("{} must be a number in {}..{}", key, least, most));
+    return value;
+  }
+  std::int64_t whole(const char* key, std::int64_t fallback, std::int64_t least,
+                     std::int64_t most) {
+    const double value = number(key, static_cast<double>(fallback), static_cast<double>(least),
+                                static_cast<double>(most));
+    if (value != std::floor(value)) fault(fmt::format("{} must be a whole number", key));
+    return fault_.empty() ? static_cast<std::int64_t>(value) : fallback;
+  }
+  std::string text(const char* key) {
+    const auto found = json_.find(key);
+    if (found == json_.end() || !found->is_string() || found->get<std::string>().empty() ||
+        found->get<std::string>().size() > 256) {
+      fault(fmt::format("{} must be a text of 1..256 bytes", key));
+      return "";
+    }
+    return found->get<std::string>();
+  }
+  bool yes_no(const char* key, bool fallback) {
+    const auto found = json_.find(key);
+    if (found == json_.end()) return fallback;
+    if (!found->is_boolean()) fault(fmt::format("{} must be true or false", key));
+    return found->is_boolean() && found->get<bool>();
+  }
+  Result<> ok() const { return fault_.empty() ? Result<>(Ok{}) : Result<>(wrong(fault_)); }
+
+ private:
+  void fault(std::string what) {
+    if (fault_.empty()) fault_ = std::move(what);
+  }
+  const Json& json_;
+  std::string fault_;
+};
+
+Result<> read_gains(const Json& json, Workload& workload) {
+  const auto is_gain = [](const Json& value) {
+    return value.is_number() && value.get<double>() > -0.9 && value.get<double>() < 100;
+  };
+  const Json temporal = json.value("temporal", Json::object());
+  if (!temporal.is_object()) return wrong("temporal must be an object");
+  for (const auto& [pair, gain] : temporal.items()) {
+    if (!is_gain(gain)) return wrong("gain must be in -0.9..100: " + pair);
+    workload.temporal[pair] = gain.get<double>();
+  }
+  const Json spatial = json.value("spatial", Json::object());
+  if (!spatial.is_object()) return wrong("spatial must be an object");
+  for (const auto& [pair, values] : spatial.items()) {
+    if (!values.is_array() || values.size() != 3 || !is_gain(values[0]) || !is_gain(values[1]) ||
+        !is_gain(values[2]) || values[2].get<double>() <= 0)
+      return wrong("spatial must be [gain, gain, joint > 0]: " + pair);
+    workload.spatial[pair] = {values[0].get<double>(), values[1].get<double>(),
+                              values[2].get<double>()};
+  }
+  return Ok{};
+}
+
+Result<> read_header(const Json& json, Workload& workload) {
+  if (!json.is_object() || json.value("format", Json()) != Json("ymir"))
+    return wrong("the first line must be an object with \"format\":\"ymir\"");
+  Fields fields(json);
+  if (fields.whole("version", 1, 1, 1'000'000) != 1) return wrong("knows only version 1");
+  workload.nodes = static_cast<int>(fields.whole("nodes", 1, 1, 100'000));
+  workload.gpus_per_node = static_cast<int>(fields.whole("gpus_per_node", 4, 1, 1024));
+  workload.seed = static_cast<std::uint64_t>(fields.whole("seed", 0, 0, std::int64_t{1} << 53));
+  YMIR_TRY(fields.ok());
+  return read_gains(json, workload);
+}
+
+Result<WorkloadJob> read_job(const Json& json) {
+  if (!json.is_object()) return wrong("not an object");
+  Fields fields(json);
+  WorkloadJob job;
+  job.name = fields.text("name");
+  job.at = fields.number("at", 0, 0, 1e9);
+  job.backbone = fields.text("backbone");
+  job.task = fields.text("task");
+  job.steps = fields.whole("steps", 100, 1, 1'000'000'000);
+  job.steps_per_epoch = fields.whole("steps_per_epoch", 10, 1, 1'000'000'000);
+  job.max_steps = fields.whole("max_steps", 4 * job.steps, 1, 4'000'000'000);
+  job.step_time = fields.number("step_time", 1, 1e-6, 1e6);
+  job.scaling = fields.number("scaling", 0.95, 0.1, 2);
+  job.gpus = static_cast<int>(fields.whole("gpus", 1, 1, 1024));
+  job.max_gpus = static_cast<int>(fields.whole("max_gpus", job.gpus, job.gpus, 1024));
+  job.share = fields.yes_no("share", true);
+  YMIR_TRY(fields.ok());
+  return job;
+}
+
+}  // namespace
+
+Result<Workload> parse_workload(const std::string& name, const std::string& text) {
+  if (text.size() > kMaxBytes) return Error{ErrorCode::kExhausted, name + ": larger than 1 GiB"};
+  Workload workload;
+  int number = 0;
+  bool header = false;
+  std::string newest;
+  for (const std::string_view line : split(text, '\n')) {
+    ++number;
+    if (trim(line).empty()) continue;
+    const std::string where = fmt::format("{}:{}", name, number);
+    const auto json = parse_json(line, {.max_bytes = 1 << 20, .max_depth = 8});
+    if (!json) return annotate(json.error(), where);
+    if (!header) {
+      header = true;
+      if (auto read = read_header(*json, workload); !read) return annotate(read.error(), where);
+      continue;
+    }
+    auto job = read_job(*json);
+    if (!job) return annotate(job.error(), where);
+    if (!workload.jobs.empty() && job->at < workload.jobs.back().at)
+      return wrong(where + ": submitted before the job above it");
+    if (workload.jobs.size() >= kMaxJobs) return wrong(where + ": more than a million jobs");
+    workload.jobs.push_back(*std::move(job));
+  }
+  if (workload.jobs.empty()) return wrong(name + ": no jobs");
+  return workload;
+}
+
+std::string to_text(const Workload& workload) {
+  Json header{{"format", "ymir"},           {"version", 1},
+              {"nodes", workload.nodes},    {"gpus_per_node", workload.gpus_per_node},
+              {"seed", workload.seed},      {"temporal", workload.temporal},
+              {"spatial", workload.spatial}};
+  std::string text = canonical(header) + "\n";
+  for (const WorkloadJob& job : workload.jobs) {
+    const Json line{{"name", job.name},           {"at", job.at},
+                    {"backbone", job.backbone},   {"task", job.task},
+                    {"steps", job.steps},         {"steps_per_epoch", job.steps_per_epoch},
+                    {"max_steps", job.max_steps}, {"step_time", job.step_time},
+                    {"scaling", job.scaling},     {"gpus", job.gpus},
+                    {"max_gpus", job.max_gpus},   {"share", job.share}};
+    text += canonical(line) + "\n";
+  }
+  return text;
+}
+
+// --- by chance ------------------------------------------------------------------------------
+
+namespace {
+
+enum Field : std::uint64_t {
+  kArrival = 1,
+  kBackbone,
+  kTask,
+  kSize,
+  kRequest,
+  kWidth,
+  kShare,
+  kGain
+};
+
+// The generator of one field of one job: adding a job or a field changes no other draw.
+Rng draw(std::uint64_t seed, std::uint64_t job, Field field) {
+  Rng mix(seed * 0x9e3779b97f4a7c15u + job * 64 + field);
+  return Rng(mix.next64());
+}
+
+struct Backbone {
+  std::string_view name;
+  double step_time;
+  double scaling;
+};
+constexpr Backbone kBackbones[] = {
+    {"vit-base", 0.3, 0.96}, {"roberta-base", 0.25, 0.95}, {"vicuna-7b", 1.2, 0.93}};
+constexpr int kTasks = 9;
+
+std::string task_name(int task) { return fmt::format("task{}", task + 1); }
+std::string full_name(std::size_t backbone, int task) {
+  return fmt::format("{}/{}", kBackbones[backbone].name, task_name(task));
+}
+
+// GPUs asked for, with their shares in 660 published jobs of this kind.
+int request_of(double u) {
+  constexpr std::pair<int, double> kShares[] = {{1, .402}, {2, .095}, {4, .491}, {8, .012}};
+  for (const auto& [gpus, share] : kShares)
+    if ((u -= share) < 0) return gpus;
+  return 4;
+}
+
+void draw_gains(const GenerateOptions& options, Workload& workload) {
+  std::uint64_t pair = 0;
+  for (std::size_t backbone = 0; backbone < std::size(kBackbones); ++backbone)
+    for (int a = 0; a < kTasks; ++a)
+      for (int b = 0; b < kTasks; ++b) {
+        Rng rng = draw(options.seed, ++pair, kGain);
+        // Useful ones log-normal around a third, the others the same mirrored, and mild.
+        const double size = 0.33 * std::exp(0.6 * rng.normal());
+        const bool useful = a == b || rng.chance(options.useful_pairs);
+        const double gain = useful ? size : -std::min(0.6, 0.5 * size);
+        workload.temporal[full_name(backbone, a) + ">" + full_name(backbone, b)] = gain;
+        if (a < b)
+          workload.spatial[full_name(backbone, a) + "+" + full_name(backbone, b)] = {
+              gain, gain * rng.uniform(0.5, 1.2), rng.uniform(1.1, 1.6)};
+      }
+}
+
+}  // namespace
+
+Result<> GenerateOptions::validate() const {
+  if (num_jobs < 1 || num_jobs > 1'000'000) return wrong("jobs must be in 1..1000000");
+  if (gpus_per_node < 1 || gpus_per_node > 1024) return wrong("gpus_per_node must be in 1..1024");
+  if (num_gpus < gpus_per_node || num_gpus % gpus_per_node != 0)
+    return wrong("gpus must be a multiple of gpus_per_node");
+  if (!(load > 0 && load <= 100)) return wrong("load must be in (0, 100]");
+  if (!(median_seconds > 0 && sigma >= 0 && sigma <= 4)) return wrong("bad run time distribution");
+  if (!(useful_pairs >= 0 && useful_pairs <= 1)) return wrong("useful_pairs must be in 0..1");
+  if (!(share >= 0 && share <= 1)) return wrong("share must be in 0..1");
+  return Ok{};
+}
+
+Result<Workload> generate_workload(const GenerateOptions& options) {
+  YMIR_TRY(options.validate());
+  Workload workload{.nodes = options.num_gpus / options.gpus_per_node,
+                    .gpus_per_node = options.gpus_per_node,
+                    .seed = options.seed};
+  draw_gains(options, workload);
+  double gpu_seconds = 0;
+  std::vector<double> gaps;
+  for (int i = 1; i <= options.num_jobs; ++i) {
+    const auto id = static_cast<std::uint64_t>(i);
+    const Backbone& backbone = kBackbones[draw(options.seed, id, kBackbone).below(3)];
+    WorkloadJob job{.name = fmt::format("w{}", i),
+                    .backbone = std::string(backbone.name),
+                    .task = task_name(static_cast<int>(draw(options.seed, id, kTask).below(9))),
+                    .scaling = backbone.scaling};
+    job.gpus =
+        std::min(request_of(draw(options.seed, id, kRequest).uniform()), options.gpus_per_node);
+    job.max_gpus =
+        std::min(options.gpus_per_node, job.gpus << draw(options.seed, id, kWidth).below(3));
+    job.step_time = backbone.step_time;
+    const double seconds = std::clamp(
+        options.median_seconds * std::exp(options.sigma * draw(options.seed, id, kSize).normal()),
+        30.0, 400'000.0);
+    double speed = 1;
+    for (int g = 1; g < job.gpus; g *= 2) speed *= 2 * job.scaling;
+    job.steps = std::max<std::int64_t>(20, std::llround(seconds * speed / job.step_time));
+    job.steps_per_epoch = std::max<std::int64_t>(1, job.steps / 10);
+    job.max_steps = 3 * job.steps;
+    job.share = draw(options.seed, id, kShare).chance(options.share);
+    gpu_seconds += seconds * job.gpus;
+    gaps.push_back(-std::log(1 - draw(options.seed, id, kArrival).uniform()));
+    workload.jobs.push_back(std::move(job));
+  }
+  // The window in which so many jobs are `load` times what the cluster can do.
+  const double window = gpu_seconds / (options.num_gpus * options.load);
+  double sum = 0;
+  for (const double gap : gaps) sum += gap;
+  double at = 0;
+  for (std::size_t i = 0; i < gaps.size(); ++i) {
+    workload.jobs[i].at = std::round(at / sum * window * 1000) / 1000;
+    at += gaps[i];
+  }
+  return workload;
+}
+
+double offered_load(const Workload& workload) {
+  double gpu_seconds = 0;
+  for (const WorkloadJob& job : workload.jobs) {
+    double speed = 1;
+    for (int g = 1; g < job.gpus; g *= 2) speed *= 2 * job.scaling;
+    gpu_seconds += static_cast<double>(job.steps) * job.step_time / speed * job.gpus;
+  }
+  const double span =
+      workload.jobs.empty() ? 0 : workload.jobs.back().at - workload.jobs.front().at;
+  const double gpus = static_cast<double>(workload.nodes) * workload.gpus_per_node;
+  return span > 0 ? gpu_seconds / (gpus * span) : 0;
+}
+
+}  // namespace ymir
