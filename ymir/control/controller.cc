@@ -216,6 +216,7 @@ Time Controller::may_start_at(const JobView& job) const {
 }
 
 Time Controller::next_wakeup() const {
+  if (round_is_due()) return world_.now();  // something happened while the last round was held
   Time next = next_round_;
   for (const auto* sent : {&starts_sent_, &stops_sent_})
     for (const auto& [run, request] : *sent) next = std::min(next, request.at + options_.resend);

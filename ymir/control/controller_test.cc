@@ -554,6 +554,38 @@ TEST_F(ControllerTest, ProfilesANewJobAndRunsItAfterwards) {
   EXPECT_EQ(job(kA).profile->seconds, Seconds(4));
 }
 
+TEST_F(ControllerTest, ProfilesAJobInItsFirstStepsWhenThePlanStartsItUnprofiled) {
+  options_.profiling.enabled = true;
+  policy_.plan = [](const Snapshot& now) {
+    std::vector<Assignment> plan{normal(kA)};
+    if (now.jobs.contains(kB)) plan.push_back(normal(kB));
+    return plan;
+  };
+  start(2);
+  world_.on_start = [](const StartRun&) {};
+
+  submit({kA, kB});
+
+  for (const StartRun& order : world_.asked_for<StartRun>()) EXPECT_TRUE(order.profile);
+  EXPECT_THAT(world_.asked_for<StartRun>(), SizeIs(2));
+}
+
+TEST_F(ControllerTest, SleepsUntilABackoffHasPassedAndNotLess) {
+  policy_.plan = [](const Snapshot&) { return std::vector{normal(kA)}; };
+  start(1);
+  submit({kA});
+  for (int i = 0; i < 2; ++i) happen({RunLost{.run = job(kA).run, .why = "start_failed"}});
+
+  happen({});
+  const Time until = world_.newest_deadline;
+  happen({PlaceLost{.place = PlaceId{1}}}, Seconds(10));  // passed, and no slot to start on
+  happen({});
+  const Time then = world_.newest_deadline;
+
+  EXPECT_EQ(until - job(kA).lost_at, Seconds(2));
+  EXPECT_GT(then, world_.now()) << "a deadline in the past would turn the loop for nothing";
+}
+
 TEST_F(ControllerTest, StartsJobsOverTheQuotaWithoutAProfile) {
   options_.profiling.enabled = true;
   options_.profiling.share = 0;

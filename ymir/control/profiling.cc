@@ -98,7 +98,7 @@ void Controller::grant_profiles() {
   for (const JobId id : open_) {
     const JobView& job = state_.jobs.at(id);
     const bool may = job.state == JobState::kQueued || job.state == JobState::kProfiling;
-    if (!may || job.held || job.run || may_start_at(job) > state_.now) continue;
+    if (!may || job.held || job.run || may_start_at(job) > world_.now()) continue;
     (job.profile_settled ? waiting : fresh).push_back(&job);
   }
   if (fresh.empty() && (waiting.empty() || probe_runs_ >= options_.profiling.probe_runs)) return;

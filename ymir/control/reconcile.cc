@@ -111,7 +111,10 @@ void Controller::start_due() {
     const JobView& job = state_.jobs.at(want.job);
     if (job.run || may_start_at(job) > world_.now()) continue;
     if (want.mode == Mode::kSpatial && state_.jobs.at(*want.partner).run) continue;
-    start(lawful(want), false, 0, {});
+    if (want.mode == Mode::kNormal && !job.profile_settled && quota_.allows(state_, want.gpus))
+      start(want, true, profile_steps(job, options_.profiling), probes_for(job));  // goes on after
+    else
+      start(lawful(want), false, 0, {});
   }
 }
 

@@ -34,6 +34,7 @@ class ScriptedWorld : public World {
                   .data_hash = "d",
                   .backbone = "minilm"};
   std::vector<Action> asked{};
+  Time newest_deadline{};  // of the newest wait()
 
   void happen(EventBody body) { queue_.push_back({.at = now_, .body = std::move(body)}); }
   // Time passes; the controller turns once more although nothing happened.
@@ -89,8 +90,9 @@ class ScriptedWorld : public World {
   }
 
   Time now() const override { return now_; }
-  std::vector<Event> wait(Time) override {
+  std::vector<Event> wait(Time deadline) override {
     turn_ = false;
+    newest_deadline = deadline;
     return std::exchange(queue_, {});
   }
   Result<> request(const Action& action) override {
