@@ -146,7 +146,8 @@ const std::vector<Api::Route>& Api::routes() {
       {"GET", "/v1/jobs/{id}", [](A& a, C& c) { return a.get_job(c); }},
       {"GET", "/v1/jobs/{id}/events", [](A& a, C& c) { return a.get_job_events(c); }},
       {"GET", "/v1/jobs/{id}/explain", [](A& a, C& c) { return a.get_explain(c); }},
-      {"GET", "/v1/jobs/{id}/logs", [](A& a, C& c) { return a.get_file(c, "worker.log"); }},
+      // The log that a worker keeps of a job is its metrics.jsonl.
+      {"GET", "/v1/jobs/{id}/logs", [](A& a, C& c) { return a.get_file(c, "metrics.jsonl"); }},
       {"GET", "/v1/jobs/{id}/metrics", [](A& a, C& c) { return a.get_file(c, "metrics.jsonl"); }},
       {"POST", "/v1/jobs/{id}:cancel", [](A& a, C& c) { return a.command(c, a.backend_.cancel); }},
       {"POST", "/v1/jobs/{id}:pause", [](A& a, C& c) { return a.command(c, a.backend_.pause); }},

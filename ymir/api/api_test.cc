@@ -181,7 +181,7 @@ TEST(Api, LogsComeInPiecesFromTheJobsOwnFolder) {
   const auto folder =
       std::filesystem::temp_directory_path() / ("ymir-api-" + std::to_string(getpid()));
   std::filesystem::create_directories(folder / "j1");
-  std::ofstream(folder / "j1/worker.log") << "hello\n";
+  std::ofstream(folder / "j1/metrics.jsonl") << "hello\n";
   service.artifacts = folder.string();
   Api api(service.backend());
   api.handle(post("/v1/jobs", kJob));

@@ -1,0 +1,33 @@
+// Job files from the command line, read and told about. One thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/ymir/verb.h"
+#include "ymir/api/job_file.h"
+
+namespace ymir::cli {
+
+struct JobInput {
+  std::string file{};  // as given; "-" is stdin
+  JobSpec spec{};
+  std::vector<JobFault> faults{};
+  std::vector<std::string> notes{};
+};
+
+// Fails when the file cannot be read; what is wrong inside is in `faults`. Relative paths in the
+// file start at its folder (stdin: here).
+Result<JobInput> read_job_input(const std::string& file, int num_slots = 0);
+
+// Prints the faults on stderr, a line each.
+void print_faults(const JobInput& input);
+
+// All files without a fault, or nothing after telling all faults of all files; *exit is then the
+// exit code.
+std::optional<std::vector<JobInput>> read_good_jobs(const Globals& globals,
+                                                    const std::vector<std::string>& files,
+                                                    int* exit);
+
+}  // namespace ymir::cli

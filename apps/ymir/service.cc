@@ -1,0 +1,87 @@
+#include "apps/ymir/service.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include "ymir/base/file.h"
+#include "ymir/base/json.h"
+#include "ymir/base/text.h"
+#include "ymir/core/codec.h"
+
+namespace ymir::cli {
+namespace {
+
+volatile std::sig_atomic_t g_interrupted = 0;  // a signal handler can reach nothing else
+
+// From YMIR_TOKEN, else the file YMIR_TOKEN_FILE; never from a flag, which others could see.
+std::string token() {
+  if (const char* direct = std::getenv("YMIR_TOKEN")) return direct;
+  if (const char* path = std::getenv("YMIR_TOKEN_FILE"))
+    if (const auto text = read_file(path, 4096)) return std::string(trim(*text));
+  return "";
+}
+
+}  // namespace
+
+Result<HttpClient> connect(const Globals& globals, double timeout) {
+  const std::string address =
+      globals.server.empty() ? "unix:" + globals.state + "/run/ymir.sock" : globals.server;
+  return HttpClient::open(address, token(), timeout > 0 ? timeout : globals.timeout);
+}
+
+int tell_service(const Globals& globals, const Error& error) {
+  std::string hint;
+  if (error.code == ErrorCode::kUnavailable)
+    hint = "is the daemon running? `ymir serve` starts it; --state or --server say where it is";
+  if (error.code == ErrorCode::kNotFound) hint = "`ymir ls` lists the jobs";
+  return tell(globals, error, hint);
+}
+
+Result<EventPage> read_events(const HttpClient& client, const std::string& job, std::uint64_t after,
+                              int wait) {
+  std::string path = fmt::format("/v1/events?after={}&limit=1000&wait={}", after, wait);
+  if (!job.empty()) path += "&job=" + url_encode(job);
+  YMIR_TRY_ASSIGN(const std::string body, body_of(client.get(path)));
+  YMIR_TRY_ASSIGN(const Json json, parse_json(body, {.max_bytes = 256u << 20}));
+  EventPage page;
+  page.next = json.value("next", after);
+  for (const Json& row : json.value("data", Json::array())) {
+    Event event;
+    event.seq = row.value("seq", std::uint64_t{0});
+    event.at = from_seconds(row.value("at", 0.0));
+    event.actor = row.value("actor", "");
+    auto decoded = decode_body(row.value("kind", ""), row.value("v", 1), canonical(row["body"]));
+    if (!decoded) continue;  // of a newer daemon
+    event.body = *std::move(decoded);
+    page.events.push_back(std::move(event));
+  }
+  return page;
+}
+
+Result<std::string> list_jobs(const HttpClient& client, const std::string& query) {
+  Json all = Json::array();
+  std::string after;
+  while (true) {
+    YMIR_TRY_ASSIGN(const std::string body,
+                    body_of(client.get("/v1/jobs?limit=100" + query + after)));
+    YMIR_TRY_ASSIGN(const Json page, parse_json(body, {.max_bytes = 64u << 20}));
+    const Json data = page.value("data", Json::array());
+    for (const Json& job : data) all.push_back(job);
+    if (!page.value("has_more", false) || data.empty()) break;
+    after = "&after=" + data.back().value("id", "");
+  }
+  return canonical({{"object", "list"}, {"data", all}, {"has_more", false}});
+}
+
+void catch_interrupt() {
+  struct sigaction action{};
+  action.sa_handler = [](int) { g_interrupted = 1; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+bool interrupted() { return g_interrupted != 0; }
+
+}  // namespace ymir::cli
