@@ -85,11 +85,13 @@ bool ActiveGraph::evaluate() {
     }
     bound_ += worth_alone_[j];
   }
+  if (stopped_()) return false;
   if (prices_->has_extra()) {
     weigh_edges<true>();
   } else {
     weigh_edges<false>();
   }
+  if (stopped_()) return false;
   if (!matching_.run(stopped_)) return false;
   value_ = 0;
   std::fill(used_.begin(), used_.end(), 0);

@@ -49,7 +49,7 @@ CommandOutput generate(const std::string& text) {
 // The same value must come out of an independent proof: by the certificate of the answer where it
 // reaches, else by that of a solve made here (checked in turn).
 CommandOutput check(const NamedRound& round, const std::string& path) {
-  const auto text = read_file(path, kMaxInstanceBytes);
+  const auto text = read_input(path);
   if (!text) return refused(text.error());
   auto parsed = parse_solution(round, *text);
   if (!parsed) return refused(annotate(std::move(parsed).error(), path));

@@ -9,7 +9,7 @@ namespace ymir {
 
 struct OptimizeCommand {
   std::string instance{};     // file, "-": standard input
-  std::string check_plan{};   // file with an answer to check against `instance`; empty: solve
+  std::string check_plan{};   // file with an answer to check ("-": standard input); empty: solve
   std::string generate{};     // "jobs=500,gpus=240,pairs=0.1,seed=7": write an instance instead
   std::string certificate{};  // file to write the certificate to; empty: none
   bool json = false;          // the answer as JSON instead of a table

@@ -116,14 +116,23 @@ class Core::Impl {
   void keep_best();
   bool finish_component();
   bool merge_all();
-  void merge(const Table& table, std::span<const std::int64_t> reachable);
+  bool merge(const Table& table, std::span<const std::int64_t> reachable);
   std::int64_t waste(Usage used, std::span<const std::int64_t> reachable) const;
   void trace_back(std::int32_t trace);
   void trace_partial(const Partial& partial);
 
+  // Every thousand steps the token is asked; false ends the work like too many states do.
+  bool go_on() {
+    if ((++looked_at_ & 1023) == 0 && (*stopped_)()) was_stopped_ = true;
+    return !was_stopped_;
+  }
+
   const RoundProblem* problem_ = nullptr;
   const Prices* prices_ = nullptr;
   const ActiveGraph* graph_ = nullptr;
+  const std::function<bool()>* stopped_ = nullptr;
+  bool was_stopped_ = false;
+  std::int64_t looked_at_ = 0;
   std::int64_t delta_ = 0, max_states_ = 0;
   CoreResult result_;
   Packing packing_;
@@ -391,7 +400,9 @@ bool Core::Impl::step(JobIndex job, int at) {
     }
     next_.push_back({from.taken | bit, used, loss, reduced, from.tie + column.tie, trace});
   };
+  const std::size_t most = 2 * static_cast<std::size_t>(max_states_) + 1000;
   for (const State& state : states_) {
+    if (!go_on() || next_.size() > most) return false;
     if ((state.taken & mine) != 0) {
       next_.push_back(state);
       next_.back().taken &= ~mine;
@@ -414,7 +425,7 @@ bool Core::Impl::step(JobIndex job, int at) {
   if (slot_[job] >= 0) free_slots_ |= mine;
   keep_best();
   result_.states += static_cast<std::int64_t>(states_.size());
-  return result_.states <= max_states_ && traces_.size() < 64u << 20;
+  return result_.states <= max_states_;
 }
 
 // Of states with the same taken jobs and use, the best stays.
@@ -481,12 +492,13 @@ std::int64_t Core::Impl::waste(Usage used, std::span<const std::int64_t> reachab
 
 // partials_ x table -> partials_, sorted by use. Each state shifts a sorted list, so lists are
 // merged, not sorted.
-void Core::Impl::merge(const Table& table, std::span<const std::int64_t> reachable) {
+bool Core::Impl::merge(const Table& table, std::span<const std::int64_t> reachable) {
   merged_.clear();
   for (std::size_t s = 0; s < table.states.size(); ++s) {
     const State& state = table.states[s];
     shifted_.clear();
     for (std::size_t k = 0; k < partials_.size(); ++k) {
+      if (!go_on()) return false;
       const Partial& from = partials_[k];
       const Usage used = from.used + state.used;
       const std::int64_t loss = from.loss + state.loss;
@@ -513,6 +525,7 @@ void Core::Impl::merge(const Table& table, std::span<const std::int64_t> reachab
   history_.insert(history_.end(), partials_.begin(), partials_.end());
   std::swap(partials_, merged_);
   result_.states += static_cast<std::int64_t>(partials_.size() / 8);  // cheaper than the others
+  return result_.states <= max_states_;
 }
 
 // Merges the tables, smallest first, and keeps the best complete plan. False: too large.
@@ -533,8 +546,8 @@ bool Core::Impl::merge_all() {
   history_.clear();
   partials_.assign(1, {base_used_, base_loss_, base_tie_, -1, -1});
   for (std::size_t k = 0; k < num_tables_; ++k) {
-    merge(tables_[merge_order_[k]], std::span(reachable_).subspan((k + 1) * width, width));
-    if (result_.states > max_states_) return false;
+    const auto later = std::span(reachable_).subspan((k + 1) * width, width);
+    if (!merge(tables_[merge_order_[k]], later)) return false;
     if (partials_.empty()) return true;
   }
   const auto nothing = std::span(reachable_).subspan(num_tables_ * width, width);
@@ -570,6 +583,8 @@ CoreResult Core::Impl::run(const RoundProblem& problem, const Prices& prices,
   graph_ = &graph;
   delta_ = delta;
   max_states_ = max_states;
+  stopped_ = &stopped;
+  was_stopped_ = false;
   result_ = {};
   charged_.assign(prices.num_rows(), 0);
   position_.resize(problem.num_jobs());
@@ -580,7 +595,7 @@ CoreResult Core::Impl::run(const RoundProblem& problem, const Prices& prices,
   base_loss_ = base_tie_ = 0;
 
   const auto ended = [&](CoreEnd end) {
-    result_.end = end;
+    result_.end = was_stopped_ ? CoreEnd::kStopped : end;
     return std::move(result_);
   };
   choose_rows(pairs);
@@ -589,7 +604,7 @@ CoreResult Core::Impl::run(const RoundProblem& problem, const Prices& prices,
   link_pairs();
   components();
   for (std::size_t k = 0; k + 1 < component_begin_.size(); ++k) {
-    if (stopped()) return ended(CoreEnd::kStopped);
+    if (!go_on()) return ended(CoreEnd::kStopped);
     component_.assign(all_components_.begin() + component_begin_[k],
                       all_components_.begin() + component_begin_[k + 1]);
     if (!solve_component(component_)) return ended(CoreEnd::kTooLarge);

@@ -37,7 +37,8 @@ class Planner {
   Planner& operator=(Planner&&) noexcept;
 
   // `problem` must satisfy validate(). The stop token is for a guard on the wall clock: it is asked
-  // at least once a millisecond and yields Proof::kDeadline with a feasible plan.
+  // about once a millisecond (a single sort of the dynamic programme can last some tens) and yields
+  // Proof::kDeadline with a feasible plan.
   Solution solve(const RoundProblem& problem, const Limits& limits = {}, std::stop_token stop = {});
   // Drops what is kept from earlier rounds for a warm start.
   void forget();

@@ -43,8 +43,7 @@ struct Capacity {
 };
 
 struct RowShare {
-  int row = 0;          // index into extra_rows
-  int sixteenths = 16;  // 0..16: the part of its GPUs the job charges to the row
+  int row = 0, sixteenths = 16;  // index into extra_rows; part of its GPUs the job charges, 0..16
 };
 
 // How an option is kept: 8 bytes, type and GPUs behind `size`, tie noise from the job keys.
@@ -76,8 +75,7 @@ class RoundProblem {
  public:
   // Empties the problem. `extra_rows` are capacities in GPUs.
   void reset(std::span<const Capacity> types, std::span<const int> extra_rows = {});
-  // Lowers the capacities, by row in the order of rows(): what something outside holds already.
-  // Call it before jobs are added.
+  // Lowers the capacities by what is held outside, by row in the order of rows(); before add_job.
   void reserve(std::span<const std::int64_t> by_row);
   JobIndex add_job(std::uint64_t key, std::span<const Option> alone,
                    std::span<const RowShare> shares = {});
@@ -137,14 +135,14 @@ class RoundProblem {
   std::string fault_;
 };
 
-// 64 well-mixed bits of a pair of numbers; the tie order of the solver is built on it.
+// 64 well-mixed bits of two numbers; the tie order of the solver is built on it.
 inline std::uint64_t mix_bits(std::uint64_t a, std::uint64_t b) {
   std::uint64_t x = a * 0x9e3779b97f4a7c15u + (b ^ 0x2545f4914f6cdd1du);
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
 }
-// The identity of a job alone or of two jobs together, in either order.
+// The identity of a job alone, or of two together in either order.
 inline std::uint64_t candidate_identity(std::uint64_t key) { return mix_bits(key, ~key); }
 inline std::uint64_t candidate_identity(std::uint64_t a, std::uint64_t b) {
   return a < b ? mix_bits(a, b) : mix_bits(b, a);
