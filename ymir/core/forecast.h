@@ -30,7 +30,7 @@ struct Candidate {
 struct TransferOutlook {
   RunId run{};
   JobId job{};
-  double helps = 0.5;                 // P(the transfer reaches the target sooner than alone)
+  double helps = 0.5;                 // P(going on ends sooner than going back to go on alone)
   double epochs = 0;                  // of the job's own data seen in this run
   bool literal_rule_failed = false;   // the metric has not improved over evaluation 0 / two epochs
   std::string baseline{};             // measured, predicted or prior

@@ -42,7 +42,7 @@ struct Subject {
   const JobView* job = nullptr;
   std::unique_ptr<SoloBelief> alone{};  // of a job with a target
   Draws remaining{};                    // steps left as it stands (merged or not)
-  Draws alone_total{};                  // steps from the beginning, alone, or to its last step
+  Draws alone_total{};                  // steps from the beginning to the target, alone
   Draws alone_left{};                   // alone from its own checkpoint
   double done = 0;                      // steps on the present path
   double slowness = 0;                  // see slowness_of
@@ -55,6 +55,10 @@ struct Subject {
   }
   double last_step() const {
     return static_cast<double>(std::max<std::int64_t>(job->facts.total_steps, 1));
+  }
+  // The last step when the target is met at `step`.
+  double end_at(double step) const {
+    return noticed_at(step, steps_between_evaluations(*job), last_step());
   }
   bool may_be_target() const {
     return alone && fresh() && job->active() && job->state != JobState::kProfiling;
@@ -72,9 +76,7 @@ Subject subject_of(const JobView& job, const Knowledge& knowledge) {
   s.job = &job;
   s.done = steps_done(job);
   s.class_name = class_key(job);
-  auto left = [&](double total, double done) {
-    return std::max(1.0, std::min(total, s.last_step()) - done);
-  };
+  auto left = [&](double total, double done) { return std::max(1.0, s.end_at(total) - done); };
   if (!has_target(job.spec)) {  // ends after its epochs, whatever it has learnt
     s.source = Source::kExact;
     s.alone_total = constant(s.last_step());
@@ -211,7 +213,7 @@ class Forecaster {
     if (s.alone) {
       const MergedBelief belief = merged_belief(*s.alone, *s.job, transfer);
       card.speedup = belief.speedup();
-      card.helps = belief.helps(s.own_step());
+      card.helps = belief.helps(s.done, s.own_step());
     }
     return card;
   }
@@ -352,15 +354,14 @@ class Forecaster {
     const Draws shown = explores ? speedups(pair.belief, 1 - pair.belief.helps()) : believed;
     auto after = [&](const Draws& rho) {
       return each([&](std::size_t i) {
-        return switch_[i] + std::min(target.alone_total[i] / rho[i], target.last_step()) * step[i];
+        return switch_[i] + target.end_at(target.alone_total[i] / rho[i]) * step[i];
       });
     };
     const Draws alone =
         each([&](std::size_t i) { return switch_[i] + target.alone_left[i] * step[i]; });
     const Draws with = after(believed), offered = after(shown);
-    const Draws steps = each([&](std::size_t i) {
-      return std::min(target.alone_total[i] / shown[i], target.last_step());
-    });
+    const Draws steps =
+        each([&](std::size_t i) { return target.end_at(target.alone_total[i] / shown[i]); });
     const Draws source = source_seconds(pair, gpus);
     auto weight = [&](const Draws& target_after) {
       return each([&](std::size_t i) {
@@ -416,11 +417,6 @@ class Forecaster {
 
   // --- exploration ---
 
-  double steps_between_evaluations(const JobView& job) const {
-    if (job.spec.evaluate_steps > 0) return static_cast<double>(job.spec.evaluate_steps);
-    return std::max(1.0, job.spec.evaluate_epochs * static_cast<double>(job.facts.steps_per_epoch));
-  }
-
   // Pairs of one backbone with about the same similarity look alike to the model: trying one tells
   // of all.
   static std::string family(const std::string& backbone, double similarity) {
@@ -467,11 +463,13 @@ class Forecaster {
                      family(pair.target->job->facts.backbone, pair.input.similarity)) ||
                  targets.contains(pair.target->job->id)) {
         refuse(pair, "exploration: a pair like this is being tried");
+      } else if (Candidate c = temporal(pair, gpus, true); c.transfer_weight.p50 <= 1) {
+        refuse(pair, "exploration: not even a source that helps would pay");
       } else {
         spent += cost;
         families.insert(family(pair.target->job->facts.backbone, pair.input.similarity));
         targets.insert(pair.target->job->id);
-        forecast_.candidates.push_back(temporal(pair, gpus, true));
+        forecast_.candidates.push_back(std::move(c));
       }
     }
   }
@@ -517,8 +515,7 @@ class Forecaster {
     if (hopeless && !options_.offer_every) return;
     auto joint_steps = [&](const Subject& s, const GainBelief& belief) {
       const Draws rho = speedups(belief, 0);
-      return each(
-          [&](std::size_t i) { return std::min(s.alone_total[i] / rho[i], s.last_step()); });
+      return each([&](std::size_t i) { return s.end_at(s.alone_total[i] / rho[i]); });
     };
     Card card;
     card.speedup = for_a.speedup();

@@ -62,7 +62,7 @@ TEST(FitCurve, AgreesWithTheReferenceProgram) {
     for (std::size_t i = 0; i < c.at("step").size(); ++i) {
       points.push_back({c.at("step")[i].get<double>(), c.at("loss")[i].get<double>()});
     }
-    const auto fit = fit_curve(points, {});
+    const auto fit = fit_curve(points, {.replicas = 20});
     ASSERT_TRUE(fit);
     const Steps steps = steps_to(*fit, c.at("target").get<double>());
     const double truth = c.at("steps_of_truth").get<double>();

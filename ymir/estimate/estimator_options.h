@@ -22,7 +22,7 @@ struct EstimatorOptions {
   double explore_similarity = 0.05;  // least similarity of one that is: clearly above zero
   // Most that an exploring pair that does not help may delay its target: judged at its first
   // evaluation, as a share of its predicted time alone.
-  double explore_delay = 0.5;
+  double explore_delay = 0.6;
   Result<> validate() const;
 };
 

@@ -94,8 +94,9 @@ TransferOutlook outlook_of(const Snapshot& now, const Knowledge& knowledge, cons
   TransferOutlook outlook;
   outlook.run = run.run;
   outlook.job = job.id;
-  outlook.helps = run.jobs.size() == 2 ? belief.exceeds(joint_break_even(now, knowledge, run))
-                                       : belief.helps(own_step(job));
+  outlook.helps = run.jobs.size() == 2
+                      ? belief.exceeds(joint_break_even(now, knowledge, run))
+                      : belief.helps(points.empty() ? 0 : points.back().step, own_step(job));
   outlook.baseline = baseline_of(now, job, alone).name;
   if (points.empty()) return outlook;
 
@@ -105,9 +106,9 @@ TransferOutlook outlook_of(const Snapshot& now, const Knowledge& knowledge, cons
   outlook.observed = value_of(metric, points.back().error);
   outlook.expected = value_of(metric, alone.expected_error(step));
   outlook.literal_rule_failed = never_improved(job, transfer, points);
-  outlook.restart_saves = belief.lost_by_going_on(step, own_step(job), total_steps(job)) *
-                              step_seconds(knowledge, job) -
-                          knowledge.switch_cost().p50;
+  outlook.restart_saves =
+      belief.lost_by_going_on(step, own_step(job)) * step_seconds(knowledge, job) -
+      knowledge.switch_cost().p50;
   return outlook;
 }
 
@@ -137,12 +138,14 @@ TransferSettled settle(const Snapshot& now, const Knowledge& knowledge, const Jo
     // What the evaluations made of it; had it gone on, it might have been even less.
     settled.actual = belief.speedup().p50;
     settled.censored = true;
-    lost_steps = job.merged ? belief.lost_by_going_on(0, own_step(job), total_steps(job)) : last;
+    lost_steps = job.merged ? belief.lost_by_going_on(0, own_step(job)) : last;
   } else if (job.result->target_reached) {
     const double with =
         crossing(points, goal_of(job), static_cast<double>(job.result->step - transfer.from_step));
     settled.actual = baseline.steps.p50 / std::max(with, 1.0);
-    lost_steps = with - (baseline.steps.p50 - own_step(job));
+    lost_steps = static_cast<double>(job.result->step - transfer.from_step) -
+                 (noticed_at(baseline.steps.p50, steps_between_evaluations(job), total_steps(job)) -
+                  own_step(job));
   } else {
     settled.actual = baseline.steps.p50 / std::max(last, total_steps(job));
     settled.censored = true;
@@ -179,7 +182,8 @@ Baseline baseline_of(const Snapshot& now, const JobView& job, const SoloBelief& 
 }
 
 MergedBelief merged_belief(const SoloBelief& alone, const JobView& job, const Transfer& transfer) {
-  return {alone, transfer.card.speedup, merged_points(job, transfer)};
+  return {alone, transfer.card.speedup, merged_points(job, transfer),
+          steps_between_evaluations(job), total_steps(job)};
 }
 
 std::vector<TransferOutlook> outlooks(const Snapshot& now, const Knowledge& knowledge) {

@@ -206,6 +206,16 @@ std::vector<ErrorPoint> own_points(const JobView& job) {
   return points;
 }
 
+double steps_between_evaluations(const JobView& job) {
+  if (job.spec.evaluate_steps > 0) return static_cast<double>(job.spec.evaluate_steps);
+  return std::max(
+      1.0, std::round(job.spec.evaluate_epochs * static_cast<double>(job.facts.steps_per_epoch)));
+}
+
+double noticed_at(double step, double between_evaluations, double last_step) {
+  return std::min(between_evaluations * std::ceil(step / between_evaluations), last_step);
+}
+
 std::optional<CurveHint> curve_hint(const JobView& job) {
   std::vector<CurvePoint> points;
   for (const ErrorPoint& p : own_points(job)) points.push_back({p.step, p.error});

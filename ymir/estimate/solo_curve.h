@@ -89,6 +89,9 @@ double evaluation_variance(const JobView& job, double error);
 // Evaluations of the job's own path only: its profile, and what it did alone.
 std::vector<Evaluation> own_evaluations(const JobView& job);
 std::vector<ErrorPoint> own_points(const JobView& job);  // after step 0
+double steps_between_evaluations(const JobView& job);
+// The step at which a target met at `step` is noticed: the next evaluation, or the job's last step.
+double noticed_at(double step, double between_evaluations, double last_step);
 
 // What fitted curves (convergence.h) say of ln(steps to target), from so many evaluations. From
 // five on it makes the belief better (measured on public curves: mean relative error of the epochs

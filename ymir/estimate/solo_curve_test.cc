@@ -80,17 +80,17 @@ TEST(MergedBelief, SeesAHelpfulAndAHarmfulPartner) {
   const SoloBelief solo(evidence(seen(alone, 1, 1, nullptr)));
   const Interval prior = log_normal(-0.1, 0.8);
 
-  const MergedBelief unseen(solo, prior, {});
-  const MergedBelief helped(solo, prior, seen(alone, 2.8, 2, nullptr));
-  const MergedBelief harmed(solo, prior, seen(alone, 0.4, 4, nullptr));
+  const MergedBelief unseen(solo, prior, {}, 1, 160);
+  const MergedBelief helped(solo, prior, seen(alone, 2.8, 2, nullptr), 1, 160);
+  const MergedBelief harmed(solo, prior, seen(alone, 0.4, 4, nullptr), 1, 160);
 
   EXPECT_NEAR(std::log(unseen.speedup().p50), -0.1, 0.1);
-  EXPECT_GT(helped.helps(8), 0.8);
+  EXPECT_GT(helped.helps(16, 8), 0.8);
   EXPECT_GT(helped.speedup().p50, 1.4);
-  EXPECT_LT(helped.lost_by_going_on(16, 8, 160), 0);
-  EXPECT_LT(harmed.helps(8), 0.25);
+  EXPECT_LT(helped.lost_by_going_on(16, 8), 0);
+  EXPECT_LT(harmed.helps(32, 8), 0.35);
   EXPECT_LT(harmed.speedup().p50, 0.9);
-  EXPECT_GT(harmed.lost_by_going_on(32, 8, 160), 0);
+  EXPECT_GT(harmed.lost_by_going_on(32, 8), 0);
 }
 
 TEST(MergedBelief, PureNoiseAroundTheSoloCurveIsSeldomCalledHarm) {
@@ -100,8 +100,8 @@ TEST(MergedBelief, PureNoiseAroundTheSoloCurveIsSeldomCalledHarm) {
   for (int i = 0; i < kRuns; ++i) {
     const LearningCurve alone = truth(rng.uniform(40, 80));
     const SoloBelief solo(evidence(seen(alone, 1, 1, &rng)));
-    const MergedBelief same(solo, log_normal(0.4, 0.6), seen(alone, 1.6, 4, &rng));
-    wrong += same.helps(0) < 0.35;
+    const MergedBelief same(solo, log_normal(0.4, 0.6), seen(alone, 1.6, 4, &rng), 1, 160);
+    wrong += same.helps(32, 0) < 0.35;
   }
 
   EXPECT_LE(wrong, kRuns / 20);  // of transfers that do help
@@ -111,8 +111,8 @@ TEST(MergedBelief, ItsStepsAreThoseOfTheStretchedCurve) {
   const LearningCurve alone = truth(60);
   const SoloBelief solo(evidence(seen(alone, 1, 6, nullptr)));
 
-  const Interval steps =
-      interval_of(MergedBelief(solo, log_normal(0, 0.8), seen(alone, 3, 2, nullptr)).steps());
+  const Interval steps = interval_of(
+      MergedBelief(solo, log_normal(0, 0.8), seen(alone, 3, 2, nullptr), 1, 160).steps());
 
   EXPECT_GT(20, steps.p10);
   EXPECT_LT(20, 1.3 * steps.p90);

@@ -34,7 +34,8 @@ double log_likelihood(const LearningCurve& curve, double speedup,
 }  // namespace
 
 MergedBelief::MergedBelief(const SoloBelief& solo, const Interval& prior,
-                           const std::vector<ErrorPoint>& points) {
+                           const std::vector<ErrorPoint>& points, double between_evaluations,
+                           double last_step) {
   const double mean = std::log(prior.p50);
   const double spread = std::max(kLeastSpread, std::log(prior.p90 / prior.p10) / (2 * kZ90));
   double best = -INFINITY;
@@ -44,7 +45,9 @@ MergedBelief::MergedBelief(const SoloBelief& solo, const Interval& prior,
       const double z = -3 + 6.0 * i / kSpeedupGrid;
       const double speedup = std::exp(mean + z * spread);
       const double weight = -0.5 * z * z + log_likelihood(curve, speedup, points);
-      worlds_.push_back({speedup, curve.steps_to_target, weight});
+      worlds_.push_back(
+          {speedup, weight, noticed_at(curve.steps_to_target, between_evaluations, last_step),
+           noticed_at(curve.steps_to_target / speedup, between_evaluations, last_step)});
       best = std::max(best, weight);
     }
   }
@@ -62,10 +65,10 @@ Interval MergedBelief::speedup() const {
           weighted_quantile(worlds_, 0.9, value)};
 }
 
-double MergedBelief::helps(double own_step) const {
+double MergedBelief::helps(double step, double own_step) const {
   double sum = 0;
   for (const Weighted& world : worlds_) {
-    if (world.with() < world.alone - own_step) sum += world.weight;
+    if (world.with - step < world.alone - own_step) sum += world.weight;
   }
   return std::clamp(sum, 0.0, 1.0);
 }
@@ -86,11 +89,11 @@ Draws MergedBelief::steps() const {
   for (std::size_t i = 0; i < result.size(); ++i) {
     const double u = uniform(Dimension::kCurve)[i];
     double sum = 0;
-    result[i] = sorted.back().with();
+    result[i] = sorted.back().with;
     for (const Weighted& world : sorted) {
       sum += world.weight;
       if (sum >= u) {
-        result[i] = world.with();
+        result[i] = world.with;
         break;
       }
     }
@@ -98,11 +101,11 @@ Draws MergedBelief::steps() const {
   return result;
 }
 
-double MergedBelief::lost_by_going_on(double step, double own_step, double last_step) const {
+double MergedBelief::lost_by_going_on(double step, double own_step) const {
   double sum = 0;
   for (const Weighted& world : worlds_) {
-    const double on = std::max(0.0, std::min(world.with(), last_step) - step);
-    const double back = std::max(0.0, std::min(world.alone, last_step) - own_step);
+    const double on = std::max(0.0, world.with - step);
+    const double back = std::max(0.0, world.alone - own_step);
     sum += world.weight * (on - back);
   }
   return sum;

@@ -17,25 +17,26 @@ namespace ymir {
 
 class MergedBelief {
  public:
-  // `points`: of the merged run, steps counted from its beginning. `prior`: of rho.
-  MergedBelief(const SoloBelief& solo, const Interval& prior,
-               const std::vector<ErrorPoint>& points);
+  // `points`: of the merged run, steps counted from its beginning. `prior`: of rho. A target is
+  // noticed every `between_evaluations` steps, and the job ends at `last_step` at the latest.
+  MergedBelief(const SoloBelief& solo, const Interval& prior, const std::vector<ErrorPoint>& points,
+               double between_evaluations, double last_step);
 
   Interval speedup() const;
-  // P(steps with the partner < steps alone), when alone the job would go on from `own_step`.
-  double helps(double own_step) const;
+  // P(going on from `step` of the merged run ends sooner than going back to `own_step` alone). At
+  // step 0: P(the partner makes it sooner than alone).
+  double helps(double step, double own_step) const;
   // P(speed-up > least).
   double exceeds(double least) const;
-  // Steps from the beginning of the merged run to the target, as draws.
+  // Steps from the beginning of the merged run to the end, as draws.
   Draws steps() const;
-  // Expected (steps left if it goes on - steps left if it goes back to `own_step`), both ending at
-  // `last_step` at the latest.
-  double lost_by_going_on(double step, double own_step, double last_step) const;
+  // Expected (steps left if it goes on - steps left if it goes back to `own_step`).
+  double lost_by_going_on(double step, double own_step) const;
 
  private:
   struct Weighted {
-    double speedup = 1, alone = 1, weight = 0;
-    double with() const { return alone / speedup; }
+    double speedup = 1, weight = 0;
+    double alone = 1, with = 1;  // steps to the end
   };
   std::vector<Weighted> worlds_{};
 };
