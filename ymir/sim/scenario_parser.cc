@@ -248,6 +248,7 @@ class Parser {
     READ(sharing.allow, yes_no(pairs.get("share", "yes")));
     READ(sharing.give, yes_no(pairs.get("give", "yes")));
     READ(sharing.take, yes_no(pairs.get("take", "yes")));
+    READ(sharing.explore, yes_no(pairs.get("explore", "no")));
     sharing.trust_domain = pairs.get("domain", "team");
     const std::string modes = pairs.get("modes", "temporal,spatial");
     sharing.temporal = modes.find("temporal") != std::string::npos;

@@ -1,5 +1,6 @@
 // Runs every scenario of tests/scenarios/. A new one is a file there, nothing more. With
-// YMIR_SHOW_TRAILS in the environment the lives of all jobs are printed.
+// YMIR_SHOW_TRAILS in the environment the lives of all jobs are printed, with YMIR_SHOW_LOG all
+// events.
 #include "ymir/sim/scenario.h"
 
 #include <gmock/gmock.h>
@@ -11,6 +12,7 @@
 
 #include "ymir/base/file.h"
 #include "ymir/base/text.h"
+#include "ymir/core/codec.h"
 #include "ymir/estimate/estimator.h"
 
 namespace ymir {
@@ -53,6 +55,8 @@ TEST_P(Scenarios, ComesOutAsWritten) {
   const auto again = run_scenario(*scenario, estimator);
   ASSERT_TRUE(again) << again.error().message;
 
+  if (std::getenv("YMIR_SHOW_LOG"))
+    for (const Event& event : run->log) std::cout << encode_line(event) << "\n";
   if (std::getenv("YMIR_SHOW_TRAILS")) std::cout << all_trails(*scenario, *run);
   EXPECT_THAT(check_invariants(*scenario, *run), IsEmpty()) << all_trails(*scenario, *run);
   EXPECT_THAT(check_expectations(*scenario, *run, *again), IsEmpty())

@@ -8,6 +8,7 @@
 #include "ymir/base/file.h"
 #include "ymir/base/json.h"
 #include "ymir/base/text.h"
+#include "ymir/sim/command.h"
 
 namespace ymir {
 namespace {
@@ -122,6 +123,29 @@ TEST_F(SimulateTest, FinishesSoonerWithTransferThanWithout) {
   EXPECT_LT(summaries->at(0).avg_jct_s, summaries->at(1).avg_jct_s);
   EXPECT_GT(summaries->at(0).mode_share.at("temporal"), 0);
   EXPECT_EQ(summaries->at(1).mode_share.at("normal"), 1);
+}
+
+TEST_F(SimulateTest, IsACommandFromFileToFiles) {
+  const std::string file = folder_ / "w.jsonl";
+  std::filesystem::create_directories(folder_);
+  WorkloadCommand generate{.options = {.num_jobs = 10, .num_gpus = 4, .load = 1, .seed = 2}};
+  generate.out = file;
+  ASSERT_EQ(run_generate_command(generate).exit_code, 0);
+
+  const SimCommandOutput lint = run_lint_command(file, "ymir", false);
+  const SimCommandOutput done = run_simulate_command(
+      {.workload = file, .policies = {"fifo", "sjf"}, .out = folder_ / "out"}, {});
+  const SimCommandOutput format =
+      run_simulate_command({.workload = file, .format = "swf", .out = folder_ / "out"}, {});
+  const SimCommandOutput absent = run_simulate_command({.workload = "no", .out = "x"}, {});
+
+  EXPECT_EQ(lint.exit_code, 0);
+  EXPECT_THAT(lint.out, HasSubstr("10 jobs, 4 GPUs"));
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_THAT(done.out, HasSubstr("\nsjf "));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "out" / "sjf" / "summary.json"));
+  EXPECT_EQ(format.exit_code, 2);
+  EXPECT_EQ(absent.exit_code, 2);
 }
 
 TEST_F(SimulateTest, RefusesAnUnknownPolicyBeforeAnythingRuns) {
