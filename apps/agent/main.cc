@@ -59,7 +59,11 @@ int main(int argc, char** argv) {
   app.add_option("--hung", hung, "seconds of silence after which a worker is killed, at least");
   app.add_option("--stop-within", stop_within, "seconds until a stop is forced, at least");
   app.add_option("--linger", linger, "seconds without ymird until the agent ends");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
   options.workers.hung = ymir::Seconds(hung);
   options.workers.stop_within = ymir::Seconds(stop_within);
   options.linger = ymir::Seconds(linger);

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/e2e/scripted_state.h"
 #include "ymir/base/file.h"
 #include "ymir/base/hash.h"
 #include "ymir/base/json.h"
@@ -55,7 +56,7 @@ class ClusterTest : public testing::Test {
     options_.engine->cache = folder_ + "/cache";
     options_.engine->folder = folder_ + "/run";
     options_.engine->num_slots = 2;
-    options_.data_check.command = {program("scripted_worker"), "--check"};
+    options_.data_check.command = {program("scripted_worker"), "check-data"};
   }
   void TearDown() override {
     const pid_t agent = options_.engine ? agent_pid() : 0;
@@ -150,18 +151,6 @@ class ClusterTest : public testing::Test {
       }
     return order;
   }
-  // What the state must be after all steps, each counted once.
-  double state_of_undisturbed_run(std::int64_t steps, PlaceId place, std::vector<int> slots) {
-    TaskOrder alone = task(77, steps, {{"step_ms", "0"}});
-    alone.spec.seed = 1;
-    const StartRun run = order(place, std::move(slots), std::move(alone));
-    EXPECT_TRUE(world_->request(run));
-    const auto finished = hear<JobFinished>(run.run);
-    EXPECT_TRUE(finished);
-    EXPECT_TRUE(hear<RunStopped>(run.run));
-    return finished ? finished->metrics.at("state") : -1;
-  }
-
   std::string folder_;
   LiveWorldOptions options_;
   std::unique_ptr<LiveWorld> world_;
@@ -217,7 +206,7 @@ TEST_F(ClusterTest, AStoppedRunGoesOnFromItsCheckpointAsIfNothingHadHappened) {
   EXPECT_GE(stopped->steps[0], 10);
   EXPECT_EQ(second.tasks[0].from_step, stopped->steps[0]);
   ASSERT_TRUE(finished);
-  EXPECT_EQ(finished->metrics.at("state"), state_of_undisturbed_run(60, place, {1}));
+  EXPECT_EQ(finished->metrics.at("state"), scripted_result(1, 60));
 }
 
 TEST_F(ClusterTest, AKilledWorkerIsReportedWithinASecondAndItsSlotWorksOn) {
@@ -241,7 +230,7 @@ TEST_F(ClusterTest, AKilledWorkerIsReportedWithinASecondAndItsSlotWorksOn) {
   EXPECT_LT(took.count(), 1.0);
   EXPECT_GE(second.tasks[0].from_step, 10);
   ASSERT_TRUE(finished);
-  EXPECT_EQ(finished->metrics.at("state"), state_of_undisturbed_run(40, place, {1}));
+  EXPECT_EQ(finished->metrics.at("state"), scripted_result(1, 40));
 }
 
 TEST_F(ClusterTest, ACrashIsTheJobsFault) {
@@ -316,12 +305,14 @@ TEST_F(ClusterTest, TheSameOrderTwiceStartsOneRun) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(world_->request(run));
   ASSERT_TRUE(hear<RunStopped>(run.run));
   ASSERT_TRUE(world_->request(run));
-  const double state = state_of_undisturbed_run(20, place, {0});
+  const StartRun after = order(place, {0}, task(2, 5));
+  ASSERT_TRUE(world_->request(after));
+  ASSERT_TRUE(hear<RunStopped>(after.run));
 
   EXPECT_EQ(all<RunStarted>(run.run).size(), 1u);
   EXPECT_EQ(all<JobFinished>(run.run).size(), 1u);
   EXPECT_EQ(all<RunLost>(run.run).size(), 0u);
-  EXPECT_EQ(all<JobFinished>(run.run).at(0).metrics.at("state"), state);
+  EXPECT_EQ(all<JobFinished>(run.run).at(0).metrics.at("state"), scripted_result(1, 20));
 }
 
 TEST_F(ClusterTest, ARunIdWithAnotherBodyIsRefused) {
@@ -368,7 +359,7 @@ TEST_F(ClusterTest, ARunOverTwoSlotsHasOneWorker) {
   const auto finished = hear<JobFinished>(run.run);
 
   ASSERT_TRUE(finished);
-  EXPECT_EQ(finished->metrics.at("state"), state_of_undisturbed_run(20, place, {0}));
+  EXPECT_EQ(finished->metrics.at("state"), scripted_result(1, 20));
 }
 
 TEST_F(ClusterTest, AKilledAgentTakesItsWorkersAlongAndIsReplaced) {
@@ -397,7 +388,7 @@ TEST_F(ClusterTest, AKilledAgentTakesItsWorkersAlongAndIsReplaced) {
   EXPECT_EQ(workers.size(), 2u);
   EXPECT_EQ(alive, 0);
   ASSERT_TRUE(finished);
-  EXPECT_EQ(finished->metrics.at("state"), state_of_undisturbed_run(60, next, {1}));
+  EXPECT_EQ(finished->metrics.at("state"), scripted_result(1, 60));
 }
 
 TEST_F(ClusterTest, ASilentAgentIsLostAndReplaced) {

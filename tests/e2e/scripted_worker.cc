@@ -1,11 +1,11 @@
 // A worker without torch for tests of the cluster: speaks the worker's protocol, "trains" a state
 // that depends on every step, and does the mischief that the job's tags ask for.
 //
-// The state after step k is mix(state after k-1, k), from the job's seed. It is written into
-// checkpoints and told as the metric "state" at the end: equal states mean that every step counted
-// exactly once, whatever happened in between.
+// The state after each step follows from the one before (scripted_state.h), from the job's seed. It
+// is written into checkpoints and told as the metric "state" at the end: equal states mean that
+// every step counted exactly once, whatever happened in between.
 //
-// Tags: step_ms (5); epoch (10) steps an epoch; checkpoint (5) steps; check_ms: see --check.
+// Tags: step_ms (5); epoch (10) steps an epoch; checkpoint (5) steps.
 // Mischief, each at a step of the first attempt only (a file in the job's folder remembers it):
 // crash_at, exit_at, hang_at, garbage_at; and deaf=yes: never answers a stop.
 #include <fmt/format.h>
@@ -25,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/e2e/scripted_state.h"
 #include "ymir/base/file.h"
 #include "ymir/base/hash.h"
 #include "ymir/base/json.h"
@@ -35,12 +36,6 @@
 namespace {
 
 using namespace ymir;  // a test program
-
-std::uint64_t mix(std::uint64_t state, std::int64_t step) {
-  state += 0x9e3779b97f4a7c15ULL * static_cast<std::uint64_t>(step + 1);
-  state = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  return state ^ (state >> 27);
-}
 
 std::int64_t tag(const JobSpec& spec, const char* name, std::int64_t missing) {
   const auto at = spec.tags.find(name);
@@ -159,7 +154,7 @@ class Worker {
     finished.run = run;
     finished.reason = "budget";
     finished.step = task.step;
-    finished.metrics["state"] = static_cast<double>(task.state >> 12);
+    finished.metrics["state"] = scripted_metric(task.state);
     task.ended = true;
     say(EventBody(std::move(finished)));
   }
@@ -167,7 +162,7 @@ class Worker {
   void step(Task& task, RunId run) {
     make_mischief(task);
     ++task.step;
-    task.state = mix(task.state, task.step);
+    task.state = scripted_step(task.state, task.step);
     say(StepReport{task.order.job, run, task.step, task.total, 1.0, 1e-3, 100, 0.005});
     if (task.step % tag(task.order.spec, "checkpoint", 5) == 0) save(task, run);
     if (task.step % tag(task.order.spec, "epoch", 10) == 0) evaluate(task, run);
@@ -265,9 +260,9 @@ int check() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 2 && std::strcmp(argv[1], "--check") == 0) return check();
+  if (argc == 2 && std::strcmp(argv[1], "check-data") == 0) return check();
   for (int i = 1; i + 1 < argc; ++i)
     if (std::strcmp(argv[i], "--fd") == 0) return Worker(std::atoi(argv[i + 1])).serve();
-  std::cerr << "usage: scripted_worker --fd N [--cache DIR --threads N] | --check" << std::endl;
+  std::cerr << "usage: scripted_worker --fd N [--cache DIR --threads N] | check-data" << std::endl;
   return 2;
 }

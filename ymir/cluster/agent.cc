@@ -186,7 +186,7 @@ Result<> Agent::hear(const AgentMessage& message) {
                    beat_at_ = now();
                    sent_ = 0;
                  },
-                 [&](const Refused& refused) {
+                 [&](const HelloRefused& refused) {
                    result =
                        Error{ErrorCode::kPermission,
                              "ymird refused this agent: " + refused.code + ": " + refused.text};
@@ -288,7 +288,7 @@ void Agent::send_events() {
 void Agent::send_progress() {
   if (channel_.outgoing_bytes() > 0) return;  // newest wins: the rest waits here, merged
   for (const auto& [job, step] : std::exchange(progress_, {}))
-    if (link_ == Link::kUp) say(Progress{step});
+    if (link_ == Link::kUp) say(StepProgress{step});
 }
 
 void Agent::beat() {

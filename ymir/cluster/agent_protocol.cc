@@ -124,7 +124,7 @@ std::pair<const char*, Json> to_json(const Welcome& m) {
            {"lease_s", m.lease.count()},
            {"beat_s", m.beat.count()}}};
 }
-std::pair<const char*, Json> to_json(const Refused& m) {
+std::pair<const char*, Json> to_json(const HelloRefused& m) {
   return {"refused", {{"code", m.code}, {"text", m.text}}};
 }
 std::pair<const char*, Json> to_json(const Beat& m) {
@@ -134,7 +134,7 @@ std::pair<const char*, Json> to_json(const BeatOk& m) { return {"beat_ok", {{"n"
 std::pair<const char*, Json> to_json(const Numbered& m) {
   return {"event", {{"number", m.number}, {"report", nested(encode_line(Report(m.body)))}}};
 }
-std::pair<const char*, Json> to_json(const Progress& m) {
+std::pair<const char*, Json> to_json(const StepProgress& m) {
   return {"step", {{"report", nested(encode_line(Report(m.step)))}}};
 }
 std::pair<const char*, Json> to_json(const Ack& m) { return {"ack", {{"up_to", m.up_to}}}; }
@@ -183,7 +183,7 @@ Result<AgentMessage> read_step(Fields fields) {
   YMIR_TRY(fields.done(Ack{}));
   YMIR_TRY_ASSIGN(const Report report, decode_report(line));
   if (!std::holds_alternative<StepReport>(report)) return bad("report", "not a step");
-  return AgentMessage(Progress{std::get<StepReport>(report)});
+  return AgentMessage(StepProgress{std::get<StepReport>(report)});
 }
 
 template <class Order, class Body>
@@ -200,7 +200,7 @@ Result<AgentMessage> read_other(const std::string& kind, Fields f) {
   if (kind == "welcome")
     return f.done(Welcome{f.small("protocol", 1'000'000), PlaceId{f.number("place")}, f.text("key"),
                           f.seconds("lease_s", Seconds(10)), f.seconds("beat_s", Seconds(2))});
-  if (kind == "refused") return f.done(Refused{f.text("code"), f.text("text")});
+  if (kind == "refused") return f.done(HelloRefused{f.text("code"), f.text("text")});
   if (kind == "beat") {
     Beat beat{f.number("n"), f.runs("runs"), 0};
     const auto disk = f.number("free_disk");

@@ -44,7 +44,7 @@ struct Welcome {
   Seconds lease{10};
   Seconds beat{2};
 };
-struct Refused {
+struct HelloRefused {
   std::string code{};  // bad_secret unknown_place superseded wrong_version not_allowed
   std::string text{};
 };
@@ -60,7 +60,7 @@ struct Numbered {  // kind "event"
   std::uint64_t number = 0;
   EventBody body{};
 };
-struct Progress {  // kind "step": not numbered, newest wins
+struct StepProgress {  // kind "step": not numbered, newest wins
   StepReport step{};
 };
 struct Ack {
@@ -87,8 +87,9 @@ struct Dismiss {
   Seconds within{10};  // runs get a checkpoint and this long to leave
 };
 
-using AgentMessage = std::variant<Hello, Welcome, Refused, Beat, BeatOk, Numbered, Progress, Ack,
-                                  StartOrder, StopOrder, Answer, ListRuns, Dismiss>;
+using AgentMessage =
+    std::variant<Hello, Welcome, HelloRefused, Beat, BeatOk, Numbered, StepProgress, Ack,
+                 StartOrder, StopOrder, Answer, ListRuns, Dismiss>;
 
 std::string encode_message(const AgentMessage& message);
 Result<AgentMessage> decode_message(std::string_view line);

@@ -22,11 +22,11 @@ std::vector<AgentMessage> one_of_each() {
   StepReport step{JobId{17}, run, 8, 100, 0.5, 1e-3, 640, 0.25};
   return {Hello{1, 2, "0.1.0", PlaceId{4}, "secret", "", "node", "boot", "cpu", 2, {run}, 7},
           Welcome{1, PlaceId{4}, "key", Seconds(10), Seconds(2)},
-          Refused{"bad_secret", "why"},
+          HelloRefused{"bad_secret", "why"},
           Beat{12, {run}, 1 << 30},
           BeatOk{12},
           Numbered{7, EventBody(RunLost{run, "worker_died", true})},
-          Progress{step},
+          StepProgress{step},
           Ack{7},
           StartOrder{9, start},
           StopOrder{10, StopRun{run, true}},

@@ -238,7 +238,7 @@ void AgentServer::accept_some(Clock::time_point now) {
     if (fd < 0) return;
     if (connections_.size() >= options_.most_connections || !same_user(fd)) {
       static_cast<void>(LineChannel(fd).send(
-          encode_message(Refused{"not_allowed", "another user, or too many connections"})));
+          encode_message(HelloRefused{"not_allowed", "another user, or too many connections"})));
       continue;
     }
     connections_[next_connection_++] = {LineChannel(fd, agent_link_options()), {}, now};
@@ -283,7 +283,7 @@ bool AgentServer::hear(int id, const AgentMessage& message, Clock::time_point no
       close(id, "a gap in the numbers of its events");
       return false;
     }
-  } else if (const auto* progress = std::get_if<Progress>(&message)) {
+  } else if (const auto* progress = std::get_if<StepProgress>(&message)) {
     const auto run = runs_.find(progress->step.run);
     if (run != runs_.end() && run->second == place_id) progress_.push_back(progress->step);
   } else if (const auto* answer = std::get_if<Answer>(&message)) {
@@ -295,17 +295,17 @@ bool AgentServer::hear(int id, const AgentMessage& message, Clock::time_point no
   return connections_.contains(id);
 }
 
-std::optional<Refused> AgentServer::why_not(const Hello& hello, std::string& key) {
+std::optional<HelloRefused> AgentServer::why_not(const Hello& hello, std::string& key) {
   if (hello.protocol_min > kAgentProtocol || hello.protocol_max < kAgentProtocol)
-    return Refused{
+    return HelloRefused{
         "wrong_version",
         fmt::format("ymird {} speaks protocol {}, agent {} speaks {}-{}", YMIR_VERSION,
                     kAgentProtocol, hello.build, hello.protocol_min, hello.protocol_max)};
-  if (hello.num_slots < 1) return Refused{"not_allowed", "no slots"};
+  if (hello.num_slots < 1) return HelloRefused{"not_allowed", "no slots"};
   if (!hello.secret.empty()) {
     const auto invited = invited_.find(hello.place);
     if (invited == invited_.end() || !same_secret(invited->second, sha256(hello.secret)))
-      return Refused{"bad_secret", "the secret is wrong or was used"};
+      return HelloRefused{"bad_secret", "the secret is wrong or was used"};
     key = new_secret();
     PlaceBook::Entry entry;
     if (const auto known = book_.entries().find(hello.place); known != book_.entries().end())
@@ -313,14 +313,14 @@ std::optional<Refused> AgentServer::why_not(const Hello& hello, std::string& key
     entry.key_hash = sha256(key);
     invited_.erase(invited);
     if (auto saved = book_.set(hello.place, entry); !saved)
-      return Refused{"not_allowed", saved.error().message};
+      return HelloRefused{"not_allowed", saved.error().message};
     return std::nullopt;
   }
   const auto known = book_.entries().find(hello.place);
   if (known == book_.entries().end() || known->second.key_hash.empty())
-    return Refused{"unknown_place", fmt::format("place {} is gone", hello.place.value)};
+    return HelloRefused{"unknown_place", fmt::format("place {} is gone", hello.place.value)};
   if (!same_secret(known->second.key_hash, sha256(hello.key)))
-    return Refused{"superseded", fmt::format("place {} has another key", hello.place.value)};
+    return HelloRefused{"superseded", fmt::format("place {} has another key", hello.place.value)};
   return std::nullopt;
 }
 

@@ -102,7 +102,7 @@ class AgentServer {
   // False: the connection must be closed.
   bool hear(int id, const AgentMessage& message, Clock::time_point now);
   bool welcome(int id, const Hello& hello, Clock::time_point now);
-  std::optional<Refused> why_not(const Hello& hello, std::string& key);
+  std::optional<HelloRefused> why_not(const Hello& hello, std::string& key);
   void reconcile(PlaceId id, const Hello& hello, Clock::time_point now);
   bool take(PlaceId id, const Numbered& event);
   void take(PlaceId id, const Answer& answer);

@@ -187,8 +187,8 @@ Result<LogReport> check_log(const std::string& path) {
   // One damaged row is told once: the chain goes on from the hash that is written.
   std::string head;
   for (std::uint64_t next = 1;;) {
-    YMIR_TRY_ASSIGN(const std::vector<Row> rows, log->read_rows(next, kPage));
-    for (const Row& row : rows) {
+    YMIR_TRY_ASSIGN(const std::vector<LogRow> rows, log->read_rows(next, kPage));
+    for (const LogRow& row : rows) {
       if (row.hash != hash_of(row, head) && report.faults.size() < kMaxFaults)
         report.faults.push_back({row.seq, "does not have the hash written with it"});
       head = row.hash;

@@ -10,7 +10,7 @@
 
 namespace ymir {
 
-struct Row {
+struct LogRow {
   std::uint64_t seq = 0;
   std::int64_t at = 0;  // microseconds
   std::uint64_t era = 0;
@@ -24,8 +24,8 @@ struct Row {
 };
 
 // `era` is the one of the newest DaemonStarted, this event included. The hash is left empty.
-Row to_row(const Event& event, std::uint64_t era);
-Result<Event> to_event(const Row& row);
-std::string hash_of(const Row& row, const std::string& previous);
+LogRow to_row(const Event& event, std::uint64_t era);
+Result<Event> to_event(const LogRow& row);
+std::string hash_of(const LogRow& row, const std::string& previous);
 
 }  // namespace ymir

@@ -107,7 +107,7 @@ Result<> SqliteLog::insert(std::span<const Event> batch, std::uint64_t& era, std
                     database_.prepare("INSERT INTO event VALUES(?,?,?,?,?,?,?,?,?,?)"));
     for (const Event& event : batch) {
       if (const auto* started = std::get_if<DaemonStarted>(&event.body)) era = started->era;
-      Row r = to_row(event, era);
+      LogRow r = to_row(event, era);
       head = r.hash = hash_of(r, head);
       row.bind(1, static_cast<std::int64_t>(r.seq));
       row.bind(2, r.at);
@@ -126,34 +126,34 @@ Result<> SqliteLog::insert(std::span<const Event> batch, std::uint64_t& era, std
   return database_.run("COMMIT");
 }
 
-Result<std::vector<Row>> SqliteLog::read_rows(std::uint64_t from, std::size_t limit) const {
+Result<std::vector<LogRow>> SqliteLog::read_rows(std::uint64_t from, std::size_t limit) const {
   YMIR_TRY_ASSIGN(sqlite::Statement query,
                   database_.prepare("SELECT seq, at, era, kind, v, job, run, actor, body, hash "
                                     "FROM event WHERE seq >= ? ORDER BY seq LIMIT ?"));
   query.bind(1, static_cast<std::int64_t>(from));
   query.bind(2, static_cast<std::int64_t>(std::min<std::size_t>(limit, 1u << 30)));
-  std::vector<Row> rows;
+  std::vector<LogRow> rows;
   for (;;) {
     YMIR_TRY_ASSIGN(const bool more, query.step());
     if (!more) return rows;
-    rows.push_back(Row{.seq = static_cast<std::uint64_t>(query.integer(0)),
-                       .at = query.integer(1),
-                       .era = static_cast<std::uint64_t>(query.integer(2)),
-                       .kind = query.text(3),
-                       .version = static_cast<int>(query.integer(4)),
-                       .job = query.text(5),
-                       .run = query.text(6),
-                       .actor = query.text(7),
-                       .body = query.text(8),
-                       .hash = query.text(9)});
+    rows.push_back(LogRow{.seq = static_cast<std::uint64_t>(query.integer(0)),
+                          .at = query.integer(1),
+                          .era = static_cast<std::uint64_t>(query.integer(2)),
+                          .kind = query.text(3),
+                          .version = static_cast<int>(query.integer(4)),
+                          .job = query.text(5),
+                          .run = query.text(6),
+                          .actor = query.text(7),
+                          .body = query.text(8),
+                          .hash = query.text(9)});
   }
 }
 
 Result<std::vector<Event>> SqliteLog::read(std::uint64_t from, std::size_t limit) const {
-  YMIR_TRY_ASSIGN(const std::vector<Row> rows, read_rows(from, limit));
+  YMIR_TRY_ASSIGN(const std::vector<LogRow> rows, read_rows(from, limit));
   std::vector<Event> events;
   events.reserve(rows.size());
-  for (const Row& row : rows) {
+  for (const LogRow& row : rows) {
     YMIR_TRY_ASSIGN(Event event, to_event(row));
     events.push_back(std::move(event));
   }
@@ -175,8 +175,8 @@ Result<> SqliteLog::verify() const {
   }
   std::string head;
   for (std::uint64_t next = 1;;) {
-    YMIR_TRY_ASSIGN(const std::vector<Row> rows, read_rows(next, kPage));
-    for (const Row& row : rows) {
+    YMIR_TRY_ASSIGN(const std::vector<LogRow> rows, read_rows(next, kPage));
+    for (const LogRow& row : rows) {
       if (row.seq != next)
         return Error{ErrorCode::kCorruption, fmt::format("{}: event {} is missing", path_, next)};
       head = hash_of(row, head);

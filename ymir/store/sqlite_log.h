@@ -25,7 +25,7 @@ class SqliteLog final : public EventLog {
   std::uint64_t last_seq() const override { return last_seq_; }
   std::string head_hash() const override { return head_; }
 
-  Result<std::vector<Row>> read_rows(std::uint64_t from, std::size_t limit) const;
+  Result<std::vector<LogRow>> read_rows(std::uint64_t from, std::size_t limit) const;
   // SQLite's own check of the file, then seqs, chain and kinds.
   Result<> verify() const;
 
