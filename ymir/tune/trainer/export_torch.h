@@ -18,7 +18,8 @@ struct ExportRequest {
   JobId job{}, partner{};
   Mode mode = Mode::kNormal;
   std::vector<std::string> labels{};
-  std::string data_key{}, numerics{};
+  std::string data_key{}, backbone{}, numerics{};
+  int max_length = 0;
   Progress progress{};
   at::Tensor adapter{}, head{};
 };
@@ -41,6 +42,8 @@ struct LoadedAdapter {
   TaskSetup setup{};
   at::Tensor adapter{}, head{};
   std::vector<std::string> labels{};
+  int max_length = 0;  // 0: the adapter does not say
+  std::string hash{};  // of its tensor file
 };
 Result<LoadedAdapter> load_adapter(const std::string& folder, const Encoder& encoder);
 

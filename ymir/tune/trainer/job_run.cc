@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 
@@ -10,6 +11,7 @@
 #include "ymir/core/codec.h"
 #include "ymir/tune/trainer/export_torch.h"
 #include "ymir/tune/trainer/job_run_torch.h"
+#include "ymir/tune/trainer/task_vector_torch.h"
 
 namespace ymir {
 namespace {
@@ -49,13 +51,45 @@ Result<TaskSetup> setup_of(const JobSpec& spec, const JobData& data, const Backb
   return setup;
 }
 
+std::function<bool()> until_stop_now(const RunContext& context) {
+  return [&stop = context.stop] { return stop() != StopWish::kStopNow; };
+}
+
+// train.head_start: fit. The head of the features as they are now (tuner.md 7.13), part of the
+// training time. A head that can't be fitted stays random, told in the log.
+Result<> fit_head_first(JobRun& job, const RunContext& context) {
+  if (job.order.spec.train.head_start != "fit") return Ok{};
+  constexpr std::int64_t kMostRows = 2000;
+  const auto start = std::chrono::steady_clock::now();
+  const TaskSetup& setup = job.task.setup;
+  const VectorTask rows_task{context.encoder,        setup.head,
+                             job.data->train,        setup.kind,
+                             setup.outputs,          context.backbone.files.key,
+                             until_stop_now(context)};
+  const auto rows =
+      chosen_rows(setup.seed, static_cast<std::int64_t>(job.data->train.lengths.size()), kMostRows);
+  YMIR_TRY_ASSIGN(
+      const PooledRows pooled,
+      pooled_rows(rows_task, bind_slots(setup.adapter, job.task.adapter), job.task.head, rows));
+  const auto fitted = fitted_head(rows_task, pooled, job.task.head, 1e-3);
+  if (fitted) {
+    job.task.head = fitted->values;
+  } else {
+    log::warning("the head of {} starts at random: {}", to_string(job.order.job),
+                 fitted.error().message);
+  }
+  job.progress.train_seconds +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return Ok{};
+}
+
 Result<> start_fresh(JobRun& job, const RunContext& context) {
   const TaskSetup& setup = job.task.setup;
   job.task.adapter = initial_lora(setup.adapter, setup.seed);
   job.task.head = initial_head(setup.head, setup.seed);
   job.task.adapter_moments = zero_moments(setup.adapter.layout);
   job.task.head_moments = zero_moments(setup.head.layout);
-  if (!job.order.source) return Ok{};
+  if (!job.order.source) return fit_head_first(job, context);
   YMIR_TRY_ASSIGN(job.task.adapter,
                   adapter_from_source(setup.adapter, job.order.source_adapter,
                                       job.order.source_hash, job.order.strength, setup.seed));
@@ -63,7 +97,7 @@ Result<> start_fresh(JobRun& job, const RunContext& context) {
   job.partner = job.order.source;
   log::debug("run {}: {} starts from {}", to_string(context.run), to_string(job.order.job),
              to_string(job.order.source));
-  return Ok{};
+  return fit_head_first(job, context);
 }
 
 Result<> resume(JobRun& job, const RunContext& context) {
@@ -89,10 +123,6 @@ Result<> resume(JobRun& job, const RunContext& context) {
 
 double epoch_of(const JobRun& job) {
   return static_cast<double>(job.task.step) / static_cast<double>(job.per_epoch);
-}
-
-std::function<bool()> until_stop_now(const RunContext& context) {
-  return [&stop = context.stop] { return stop() != StopWish::kStopNow; };
 }
 
 Result<std::map<std::string, double>> score(const JobRun& job, const RunContext& context,
@@ -130,6 +160,8 @@ ExportRequest export_of(const JobRun& job, const RunContext& context, const std:
   request.partner = job.partner;
   request.labels = job.data->labels;
   request.data_key = job.data->key;
+  request.backbone = context.backbone.files.key;
+  request.max_length = job.data->max_length;
   request.numerics = context.numerics;
   request.progress = job.progress;
   const bool has_best = job.best.adapter.defined();

@@ -36,7 +36,8 @@ Result<double> evidence_with(const VectorTask& task, const TaskOrder& probe,
   for (const LoraAdapter::Slot& slot : source.setup.adapter.slots)
     source.setup.adapter.layout.view(values, slot.b).mul_(probe.strength);
   YMIR_TRY_ASSIGN(const PooledRows pooled,
-                  pooled_rows(task, bind_slots(source.setup.adapter, values), rows));
+                  pooled_rows(task, bind_slots(source.setup.adapter, values),
+                              initial_head(task.head, kProbeSeed), rows));
   return evidence(task, pooled);
 }
 
@@ -46,7 +47,8 @@ Result<std::vector<Probe>> probe_sources(const VectorTask& task,
   if (sources.empty()) return probes;
   const auto rows =
       chosen_rows(kProbeSeed, static_cast<std::int64_t>(task.rows.lengths.size()), kProbeRows);
-  YMIR_TRY_ASSIGN(const PooledRows plain, pooled_rows(task, no_slots(task.encoder.shape), rows));
+  YMIR_TRY_ASSIGN(const PooledRows plain, pooled_rows(task, no_slots(task.encoder.shape),
+                                                      initial_head(task.head, kProbeSeed), rows));
   YMIR_TRY_ASSIGN(const double without, evidence(task, plain));
   for (const TaskOrder& source : sources) {
     const auto with = evidence_with(task, source, rows);

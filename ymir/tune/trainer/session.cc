@@ -292,8 +292,10 @@ Result<std::map<std::string, double>> Session::evaluate(const EvaluateRequest& r
   wanted.max_positions = backbone.files.config.max_positions;
   wanted.cache = state_->options.cache;
   YMIR_TRY_ASSIGN(const EvaluationData data,
-                  load_evaluation_data(wanted, request.data.validation, request.data.max_length,
-                                       *found.model->tokenizer));
+                  load_evaluation_data(
+                      wanted, request.data.validation,
+                      request.data.max_length > 0 ? request.data.max_length : loaded.max_length,
+                      *found.model->tokenizer));
   if (!data.report.usable())
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("{}", fmt::join(data.report.faults.messages(), "\n"))};

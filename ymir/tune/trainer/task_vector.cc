@@ -129,41 +129,6 @@ std::vector<at::Tensor> label_seeds(const SeedRule& rule, const at::Tensor& logi
   return seeds;
 }
 
-struct FittedHead {
-  at::Tensor values{};
-  double sigma = 1;  // regression: deviation of the residuals
-};
-
-Result<FittedHead> fit_head(const VectorTask& task, const PooledRows& pooled,
-                            const VectorOptions& options) {
-  const std::int64_t width = task.encoder.shape.hidden;
-  const Features features{pooled.features,
-                          static_cast<std::int64_t>(pooled.features.size()) / width, width};
-  HeadFitOptions fit_options;
-  fit_options.l2 = options.head_l2;
-  const bool classify = task.kind == TaskKind::kClassify;
-  YMIR_TRY_ASSIGN(const HeadFit fit,
-                  classify
-                      ? fit_classifier_head(features, pooled.classes, task.outputs, fit_options)
-                      : fit_regression_head(features, pooled.values, fit_options));
-  FittedHead out;
-  out.values = initial_head(task.head, options.seed);
-  const std::size_t classifier = task.head.layout.infos().size() - 2;
-  at::Tensor weight = task.head.layout.view(out.values, classifier);
-  at::Tensor bias = task.head.layout.view(out.values, classifier + 1);
-  std::copy(fit.weight.begin(), fit.weight.end(), weight.mutable_data_ptr<float>());
-  std::copy(fit.bias.begin(), fit.bias.end(), bias.mutable_data_ptr<float>());
-  if (!classify) {
-    const std::vector<float> predicted = head_outputs(fit, features);
-    double square = 0;
-    for (std::size_t i = 0; i < predicted.size(); ++i)
-      square +=
-          (predicted[i] - pooled.values[i]) * static_cast<double>(predicted[i] - pooled.values[i]);
-    out.sigma = std::sqrt(std::max(1e-12, square / static_cast<double>(predicted.size())));
-  }
-  return out;
-}
-
 // 1 / (classes x rows of the class), scaled so that the weights sum to 1.
 std::vector<double> row_weights(const PooledRows& pooled, TaskKind kind, int outputs) {
   const std::size_t count = std::max(pooled.classes.size(), pooled.values.size());
@@ -255,10 +220,9 @@ std::vector<std::uint32_t> chosen_rows(std::uint64_t seed, std::int64_t availabl
 }
 
 Result<PooledRows> pooled_rows(const VectorTask& task, const SlotTable& slots,
-                               std::span<const std::uint32_t> rows) {
+                               const at::Tensor& head, std::span<const std::uint32_t> rows) {
   const at::NoGradGuard no_autograd;
   PooledRows out;
-  const at::Tensor head = initial_head(task.head, 0);
   for (std::size_t first = 0; first < rows.size(); first += kBatchRows) {
     if (!task.go_on()) return Error{ErrorCode::kUnavailable, "told to stop while taking features"};
     const Batch batch = task.rows.batch(
@@ -273,16 +237,48 @@ Result<PooledRows> pooled_rows(const VectorTask& task, const SlotTable& slots,
   return out;
 }
 
+Result<FittedHead> fitted_head(const VectorTask& task, const PooledRows& pooled,
+                               const at::Tensor& head, double l2) {
+  const std::int64_t width = task.encoder.shape.hidden;
+  const Features features{pooled.features,
+                          static_cast<std::int64_t>(pooled.features.size()) / width, width};
+  HeadFitOptions fit_options;
+  fit_options.l2 = l2;
+  const bool classify = task.kind == TaskKind::kClassify;
+  YMIR_TRY_ASSIGN(const HeadFit fit,
+                  classify
+                      ? fit_classifier_head(features, pooled.classes, task.outputs, fit_options)
+                      : fit_regression_head(features, pooled.values, fit_options));
+  FittedHead out;
+  out.values = head.clone();
+  const std::size_t classifier = task.head.layout.infos().size() - 2;
+  at::Tensor weight = task.head.layout.view(out.values, classifier);
+  at::Tensor bias = task.head.layout.view(out.values, classifier + 1);
+  std::copy(fit.weight.begin(), fit.weight.end(), weight.mutable_data_ptr<float>());
+  std::copy(fit.bias.begin(), fit.bias.end(), bias.mutable_data_ptr<float>());
+  if (!classify) {
+    const std::vector<float> predicted = head_outputs(fit, features);
+    double square = 0;
+    for (std::size_t i = 0; i < predicted.size(); ++i)
+      square +=
+          (predicted[i] - pooled.values[i]) * static_cast<double>(predicted[i] - pooled.values[i]);
+    out.sigma = std::sqrt(std::max(1e-12, square / static_cast<double>(predicted.size())));
+  }
+  return out;
+}
+
 Result<TaskVector> task_vector(const VectorTask& task, const VectorOptions& options) {
   const at::NoGradGuard no_autograd;
   const auto available = static_cast<std::int64_t>(task.rows.lengths.size());
+  const at::Tensor start = initial_head(task.head, options.seed);
   SeedRule rule{task.kind, task.outputs, 1, options.seed};
   TaskVector out;
   for (std::int64_t count = std::min(options.rows, available);;
        count = std::min(2 * count, available)) {
     const auto rows = chosen_rows(options.seed, available, count);
-    YMIR_TRY_ASSIGN(const PooledRows pooled, pooled_rows(task, no_slots(task.encoder.shape), rows));
-    YMIR_TRY_ASSIGN(const FittedHead head, fit_head(task, pooled, options));
+    YMIR_TRY_ASSIGN(const PooledRows pooled,
+                    pooled_rows(task, no_slots(task.encoder.shape), start, rows));
+    YMIR_TRY_ASSIGN(const FittedHead head, fitted_head(task, pooled, start, options.head_l2));
     rule.sigma = head.sigma;
     const std::vector<double> weights = row_weights(pooled, task.kind, task.outputs);
     std::array<Accumulator, 2> halves = {empty_accumulator(task.encoder.shape),

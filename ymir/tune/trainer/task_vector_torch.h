@@ -39,13 +39,22 @@ Result<TaskVector> task_vector(const VectorTask& task, const VectorOptions& opti
 std::vector<std::uint32_t> chosen_rows(std::uint64_t seed, std::int64_t available,
                                        std::int64_t count);
 
-// Pooled features of rows under an adapter (no slots: the plain backbone), row-major [rows, H].
+// Pooled features of rows under an adapter (no slots: the plain backbone), row-major [rows, H];
+// `head` matters only where the pooler is the head's own.
 struct PooledRows {
   std::vector<float> features{};
   std::vector<std::int32_t> classes{};
   std::vector<float> values{};
 };
 Result<PooledRows> pooled_rows(const VectorTask& task, const SlotTable& slots,
-                               std::span<const std::uint32_t> rows);
+                               const at::Tensor& head, std::span<const std::uint32_t> rows);
+
+// `head` with its classifier fitted to the features. kExhausted: it has not converged.
+struct FittedHead {
+  at::Tensor values{};
+  double sigma = 1;  // regression: deviation of the residuals
+};
+Result<FittedHead> fitted_head(const VectorTask& task, const PooledRows& pooled,
+                               const at::Tensor& head, double l2);
 
 }  // namespace ymir
