@@ -54,11 +54,8 @@ class ServiceTest : public testing::Test {
   ChildProcess::Spec spec() const {
     ChildProcess::Spec spec;
     spec.program = program("../ymird");
-    spec.arguments = {"--state",      state_,
-                      "--slots",      "2",
-                      "--round",      "0.4",
-                      "--data-check", program("scripted_worker"),
-                      "--worker",     program("scripted_worker")};
+    spec.arguments = {"--state", state_,         "--slots",   "2",        "--round",
+                      "0.4",     "--data-check", data_check_, "--worker", worker_};
     return spec;
   }
   void start_ymird() {
@@ -92,13 +89,17 @@ class ServiceTest : public testing::Test {
   void kill_agent() const {
     for (const ProcessName& name : agents()) kill_process(name);
   }
-  void kill_a_worker(Rng& rng) const {
+  std::vector<pid_t> workers() const {
     std::vector<pid_t> workers;
     std::error_code gone;
     for (const auto& entry : fs::directory_iterator(state_ + "/run/workers", gone))
       if (const auto pid = parse_int(entry.path().filename().string()))
         workers.push_back(static_cast<pid_t>(*pid));
     std::sort(workers.begin(), workers.end());
+    return workers;
+  }
+  void kill_a_worker(Rng& rng) const {
+    const std::vector<pid_t> workers = this->workers();
     if (!workers.empty()) ::kill(workers[rng.below(workers.size())], SIGKILL);
   }
 
@@ -186,6 +187,7 @@ class ServiceTest : public testing::Test {
   }
 
   std::string folder_, state_;
+  std::string worker_ = program("scripted_worker"), data_check_ = program("scripted_worker");
   std::optional<ChildProcess> ymird_;
   std::map<int, int> steps_;
 };
@@ -326,6 +328,132 @@ TEST_F(ServiceTest, WrongUsageIsTold) {
 
     EXPECT_EQ(end_of(*ymird), "exit 2") << more.back();
   }
+}
+
+// --- the same with real training ---
+
+class RealTrainingTest : public ServiceTest {
+ protected:
+  void SetUp() override {
+    ServiceTest::SetUp();
+    worker_ = program("../ymir-worker");
+    data_check_ = program("../ymir");
+    model_ = cache_folder() + "/minilm";
+    if (!fs::exists(worker_) || !fs::exists(data_check_))
+      GTEST_SKIP() << "no ymir and ymir-worker beside this test (a build with torch has them)";
+    if (!fs::exists(model_ + "/model.safetensors"))
+      GTEST_SKIP() << "no MiniLM in " << model_ << " (ymir fetch minilm puts it there)";
+    write_rows("train", 160);
+    write_rows("validation", 40);
+  }
+  // Sentences whose kind word decides the label.
+  void write_rows(const std::string& name, int rows) const {
+    const std::vector<std::string> good{"lovely", "bright", "helpful", "warm"},
+        bad{"dreadful", "broken", "rude", "cold"}, things{"phone", "film", "book", "hotel", "meal"};
+    std::string text = "text,label\n";
+    for (int row = 0; row < rows; ++row) {
+      const auto at = static_cast<std::size_t>(row);
+      const bool is_good = row % 2 == 0;
+      text +=
+          fmt::format("number {} was a {} {},{}\n", name == "train" ? row : 1'000 + row,
+                      (is_good ? good : bad)[at / 2 % 4], things[at % 5], is_good ? "good" : "bad");
+    }
+    ASSERT_TRUE(write_file(folder_ + "/" + name + ".csv", text));
+  }
+  void submit_training(int number, int steps) {
+    const Json job = {
+        {"ymir", 1},
+        {"name", fmt::format("job-{}", number)},
+        {"backbone", {{"model", model_}}},
+        {"task", {{"kind", "classify"}, {"labels", {"bad", "good"}}}},
+        {"data", {{"train", folder_ + "/train.csv"}, {"validation", folder_ + "/validation.csv"}}},
+        {"method", {{"kind", "lora"}, {"targets", {"query", "value"}}}},
+        {"train", {{"batch", 8}, {"lr", 2e-3}}},
+        {"stop", {{"max_steps", steps}}},
+        {"evaluate", {{"every", "10 steps"}, {"metrics", {"accuracy"}}}},
+        {"sharing", {{"allow", false}}},
+        {"seed", 11}};
+    const auto answer = body_of(client().post("/v1/jobs", canonical(job), "application/json"));
+    ASSERT_TRUE(answer) << answer.error().message;
+    steps_[number] = steps;
+  }
+  std::string model_;
+};
+
+TEST_F(RealTrainingTest, KillingYmirdAtRandomMomentsChangesNoBitOfTheAdapters) {
+  Rng rng(3);
+  start_ymird();
+  ASSERT_TRUE(ready());
+  submit_training(1, 60);  // is left alone
+  ASSERT_TRUE(all_end(120));
+  submit_training(2, 60);
+
+  for (int kill = 0; kill < 5; ++kill) {
+    events_after(now().seq, 1 + rng.below(6));
+    kill_ymird();
+    start_ymird();
+    ASSERT_TRUE(ready());
+  }
+  ASSERT_TRUE(all_end(120));
+
+  const Snapshot state = now();
+  const JobFinished& alone = *state.jobs.at(JobId{1}).result;
+  const JobFinished& killed = *state.jobs.at(JobId{2}).result;
+  EXPECT_EQ(alone.outcome, Outcome::kSucceeded) << alone.text;
+  EXPECT_EQ(killed.outcome, Outcome::kSucceeded) << killed.text;
+  EXPECT_FALSE(alone.adapter_hash.empty());
+  EXPECT_EQ(killed.adapter_hash, alone.adapter_hash);
+  EXPECT_EQ(killed.step, 60);
+  const auto report = check_log(state_ + "/log.db");
+  ASSERT_TRUE(report) << report.error().message;
+  for (const LogFault& fault : report->faults) ADD_FAILURE() << fault.seq << ": " << fault.text;
+}
+
+// Bytes of a process's mappings of files below `folder`, by name of the count ("Rss", "Pss").
+std::map<std::string, double> mapped(pid_t pid, const std::string& folder) {
+  std::map<std::string, double> sums;
+  const auto text = read_file(fmt::format("/proc/{}/smaps", pid), 64u << 20);
+  bool counts = false;
+  if (!text) return sums;
+  for (const auto line : split(*text, '\n')) {
+    const auto words = split(line, ' ');
+    if (words.front().find('-') != std::string_view::npos)
+      counts = line.find(folder) != std::string_view::npos;
+    const auto colon = line.find(':');
+    const auto kilobytes = line.find(" kB");
+    if (!counts || colon == std::string_view::npos || kilobytes == std::string_view::npos) continue;
+    const auto number = parse_double(trim(line.substr(colon + 1, kilobytes - colon - 1)));
+    if (number) sums[std::string(line.substr(0, colon))] += *number * 1024;
+  }
+  return sums;
+}
+
+TEST_F(RealTrainingTest, TwoWorkersMapTheBackboneOnce) {
+  start_ymird();
+  ASSERT_TRUE(ready());
+  submit_training(1, 100'000);
+  submit_training(2, 100'000);
+  const auto deadline = Clock::now() + std::chrono::seconds(60);
+  const auto both_train = [&] {
+    const Snapshot state = now();
+    return std::ranges::all_of(
+               state.jobs,
+               [](const auto& job) { return !job.second.evaluations.empty() && job.second.run; }) &&
+           state.runs.size() == 2;
+  };
+  while (!both_train() && Clock::now() < deadline) events_after(now().seq, 1);
+  ASSERT_TRUE(both_train());
+
+  double resident = 0, proportional = 0;
+  for (const pid_t worker : workers()) {
+    auto sums = mapped(worker, state_ + "/cache");
+    if (sums.empty()) sums = mapped(worker, model_);
+    resident += sums["Rss"];
+    proportional += sums["Pss"];
+  }
+
+  EXPECT_GT(resident, 2 * 30e6);  // each sees most of the backbone
+  EXPECT_LT(proportional, 0.6 * resident);
 }
 
 }  // namespace

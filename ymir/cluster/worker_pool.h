@@ -34,7 +34,7 @@ struct WorkerPoolOptions {
   Seconds hung{60};         // a run that says nothing for that long and
   int hung_gaps = 10;       // that many times its longest silence so far is killed
   Seconds start{300};       // until the first word of a run
-  Seconds stop_within{20};  // at least, and 3 of its longest silences, until a stop is forced
+  Seconds stop_within{30};  // at least, and 3 of its longest silences, until a stop is forced
   std::size_t group = 2;    // workers kept for the same slots (one a backbone)
   Result<> validate() const;
 };
