@@ -182,7 +182,11 @@ Baseline baseline_of(const Snapshot& now, const JobView& job, const SoloBelief& 
 }
 
 MergedBelief merged_belief(const SoloBelief& alone, const JobView& job, const Transfer& transfer) {
-  return {alone, transfer.card.speedup, merged_points(job, transfer),
+  // A card that another program wrote may lack a prediction.
+  const Interval& predicted = transfer.card.speedup;
+  const bool usable = predicted.p10 > 0 && predicted.p10 <= predicted.p50 &&
+                      predicted.p50 <= predicted.p90 && std::isfinite(predicted.p90);
+  return {alone, usable ? predicted : Interval{0.5, 1, 2}, merged_points(job, transfer),
           steps_between_evaluations(job), total_steps(job)};
 }
 
