@@ -50,10 +50,15 @@ struct Arrival {
 Result<std::vector<Arrival>> read_arrivals(const std::string& folder,
                                            const std::vector<std::string>& only);
 
-// Submits each job when its time has come and shows what happens until all have ended.
+// Submits all jobs held, and lets them go together once their data is checked: the next round sees
+// them at once, none with progress.
+Result<> submit_together(DemoDaemon& daemon, const std::vector<Arrival>& arrivals);
+
+// Submits each job when its time has come (unless that was done) and shows what happens until all
+// have ended.
 // kTimeout after `limit` seconds; kUnavailable when the daemon has died.
 Result<> run_demo_jobs(const Globals& globals, DemoDaemon& daemon,
-                       const std::vector<Arrival>& arrivals, double limit);
+                       const std::vector<Arrival>& arrivals, bool submitted, double limit);
 
 // A line a job: mode, partner, predicted and actual gain, time to target, rollback and why.
 std::string result_table(const Snapshot& state, bool no_color);

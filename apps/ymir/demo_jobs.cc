@@ -102,8 +102,9 @@ class LiveView {
   Time begin_{};
 };
 
-Result<> submit(const HttpClient& client, const JobSpec& spec) {
-  const Json body{{"jobs", {{{"file", spec.name}, {"text", write_job_file(spec)}}}}};
+Result<> submit(const HttpClient& client, const JobSpec& spec, bool held) {
+  const Json job{{"file", spec.name}, {"text", write_job_file(spec)}};
+  const Json body{{"jobs", Json::array({job})}, {"hold", held}};
   const std::string key = "demo-" + spec.name;
   auto answer = client.post("/v1/jobs", canonical(body), "application/json", key);
   if (!answer) answer = client.post("/v1/jobs", canonical(body), "application/json", key);
@@ -140,14 +141,33 @@ Result<std::vector<Arrival>> read_arrivals(const std::string& folder,
   return arrivals;
 }
 
+Result<> submit_together(DemoDaemon& daemon, const std::vector<Arrival>& arrivals) {
+  const auto begin = Clock::now();
+  for (const Arrival& arrival : arrivals) YMIR_TRY(submit(daemon.client(), arrival.spec, true));
+  std::vector<std::string> ids;
+  while (ids.size() < arrivals.size()) {
+    ids.clear();
+    YMIR_TRY_ASSIGN(const std::string jobs, list_jobs(daemon.client()));
+    YMIR_TRY_ASSIGN(const Json json, parse_json(jobs, {.max_bytes = 64u << 20}));
+    for (const Json& job : json["data"])
+      if (job.value("state", "") == "queued") ids.push_back(job.value("id", ""));
+    if (since(begin) > 120 || interrupted())
+      return Error{ErrorCode::kTimeout, "the jobs' data was not checked in time"};
+    ::usleep(100'000);
+  }
+  for (const std::string& id : ids)
+    YMIR_TRY(body_of(daemon.client().post("/v1/jobs/" + id + ":resume", "", "text/plain")));
+  return Ok{};
+}
+
 Result<> run_demo_jobs(const Globals& globals, DemoDaemon& daemon,
-                       const std::vector<Arrival>& arrivals, double limit) {
+                       const std::vector<Arrival>& arrivals, bool submitted, double limit) {
   const auto begin = Clock::now();
   LiveView view(globals, daemon.client());
-  std::size_t next = 0;
+  std::size_t next = submitted ? arrivals.size() : 0;
   while (true) {
     while (next < arrivals.size() && since(begin) >= arrivals[next].at) {
-      YMIR_TRY(submit(daemon.client(), arrivals[next].spec));
+      YMIR_TRY(submit(daemon.client(), arrivals[next].spec, false));
       ++next;
     }
     YMIR_TRY_ASSIGN(const Counts counts, view.show(since(begin), arrivals.size() - next));

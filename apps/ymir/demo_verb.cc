@@ -48,9 +48,10 @@ Result<std::string> fresh_folder(const std::string& out, const std::string& name
 }
 
 Result<ReportInput> run_once(const Globals& globals, const DemoDaemon::Options& options,
-                             const std::vector<Arrival>& arrivals) {
+                             const std::vector<Arrival>& arrivals, bool together = false) {
   YMIR_TRY_ASSIGN(DemoDaemon daemon, DemoDaemon::start(options));
-  const auto done = run_demo_jobs(globals, daemon, arrivals, kLimit);
+  if (together) YMIR_TRY(submit_together(daemon, arrivals));
+  const auto done = run_demo_jobs(globals, daemon, arrivals, together, kLimit);
   daemon.stop();
   if (!done) return done.error();
   return report_from_log(daemon.log());
@@ -77,6 +78,20 @@ Result<ReportComparison> compare(const Globals& globals, const DemoOptions& opti
     for (const Completion& other : theirs)
       if (one.name == other.name) comparison.jobs.push_back({one.name, one.seconds, other.seconds});
   return comparison;
+}
+
+// The forecast says that this pair does not pay, and the scheduler would leave it. So one slot for
+// two jobs that both wait, every pair on offer, and none of the passes that drop what does not pay.
+void show_spatial(DemoDaemon::Options& daemon, std::vector<Arrival>& arrivals) {
+  daemon.slots = 1;
+  daemon.settings.insert(
+      daemon.settings.end(),
+      {"estimate.offer_every=on", "pass.filter_transfer_weight=off", "pass.filter_saving=off",
+       "profile.enabled=off", "control.round_on_events=off"});
+  for (Arrival& arrival : arrivals) {
+    arrival.at = 0;
+    arrival.spec.sharing.temporal = false;
+  }
 }
 
 // What became of the forced pair, event by event.
@@ -152,16 +167,13 @@ int demo(const Globals& globals, const DemoOptions& options) {
   daemon.slots = options.slots;
   daemon.round = options.round;
   daemon.settings = options.settings;
-  if (spatial) {
-    daemon.settings.emplace_back("force=spatial:amazon+nyt");
-    for (Arrival& arrival : *arrivals) arrival.at = 0;
-  }
+  if (spatial) show_spatial(daemon, *arrivals);
   say(globals, fmt::format("{} jobs on {} slots, a round every {}", arrivals->size(), options.slots,
                            format_duration(options.round)));
-  auto input = run_once(globals, daemon, *arrivals);
+  auto input = run_once(globals, daemon, *arrivals, spatial);
   if (interrupted()) return tell(globals, kInterrupted, "interrupted");
   if (!input) return tell(globals, input.error(), "the daemon's own log: " + *state + "/ymird.log");
-  input->title = fmt::format("Ymir: {} jobs on {} slots", arrivals->size(), options.slots);
+  input->title = fmt::format("Ymir: {} jobs on {} slots", arrivals->size(), daemon.slots);
 
   if (options.compare) {
     say(globals, "\nthe same jobs one after another, without sharing");

@@ -1,10 +1,12 @@
 // `ymir`: the command line. A table of verbs; each verb lives in its own file (verb.h).
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
 #include "apps/ymir/verb.h"
+#include "ymir/base/text.h"
 
 namespace ymir::cli {
 namespace {
@@ -33,6 +35,10 @@ constexpr Verb kVerbs[] = {
     {"cancel", "end jobs", "ymir cancel j3", cancel_verb},
     {"pause", "hold jobs back", "ymir pause j3", pause_verb},
     {"resume", "let held jobs go on", "ymir resume j3", resume_verb},
+    {"simulate", "policies on a simulated cluster",
+     "ymir simulate --workload w.jsonl --policy ymir,srtf --out results", simulate_verb},
+    {"workload", "make or check a workload", "ymir workload generate --jobs 300 --out w.jsonl",
+     workload_verb},
     {"replay", "fold a log again and verify it", "ymir replay state/log.db --check", replay_verb},
     {"report", "one HTML page of what a log holds", "ymir report state/log.db --out report.html",
      report_verb},
@@ -61,6 +67,16 @@ void add_globals(CLI::App& app, Globals& globals) {
   app.add_flag("-y,--yes", globals.yes, "do not ask");
 }
 
+// A mistyped verb gets the nearest one told.
+int check_verb(const Globals& globals, const std::string& word) {
+  std::vector<std::string> names;
+  for (const Verb& verb : kVerbs) names.emplace_back(verb.name);
+  if (std::find(names.begin(), names.end(), word) != names.end()) return kDone;
+  const auto near = nearest(word, names);
+  return tell(globals, kUsage, "no such verb: " + word,
+              near ? "did you mean `ymir " + *near + "`?" : "`ymir --help` lists them");
+}
+
 int run(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // print() sees the error and ends quietly
   CLI::App app{"Ymir: scheduler and runtime for shared fine-tuning of foundation models", "ymir"};
@@ -70,6 +86,8 @@ int run(int argc, char** argv) {
   app.fallthrough();
   app.set_version_flag("--version", "ymir " YMIR_VERSION);
 
+  if (argc > 1 && argv[1][0] != '-')
+    if (const int code = check_verb(globals, argv[1]); code != kDone) return code;
   Run chosen;
   for (const Verb& verb : kVerbs) {
     CLI::App* command = app.add_subcommand(std::string(verb.name), std::string(verb.help));

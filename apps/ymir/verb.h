@@ -63,6 +63,8 @@ Run train_verb(CLI::App&);
 Run eval_verb(CLI::App&);
 Run optimize_verb(CLI::App&);
 Run fit_verb(CLI::App&);
+Run simulate_verb(CLI::App&);
+Run workload_verb(CLI::App&);
 Run replay_verb(CLI::App&);
 Run serve_verb(CLI::App&);
 Run doctor_verb(CLI::App&);
