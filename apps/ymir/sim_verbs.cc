@@ -58,7 +58,7 @@ Run workload_verb(CLI::App& app) {
   };
   auto options = std::make_shared<Options>();
   CLI::App* generate = app.add_subcommand("generate", "make a workload by chance");
-  GenerateOptions& made = options->generate.options;
+  WorkloadOptions& made = options->generate.options;
   generate->add_option("--jobs", made.num_jobs, "number of jobs")->capture_default_str();
   generate->add_option("--gpus", made.num_gpus, "of the cluster")->capture_default_str();
   generate->add_option("--load", made.load, "offered work / capacity")->capture_default_str();

@@ -31,7 +31,7 @@ SimCommandOutput run_simulate_command(const SimulateCommand& command, const Make
 
 // `ymir workload generate`: writes `out`, or prints the workload when it is empty.
 struct WorkloadCommand {
-  GenerateOptions options{};
+  WorkloadOptions options{};
   std::string out{};
 };
 SimCommandOutput run_generate_command(const WorkloadCommand& command);

@@ -208,7 +208,7 @@ int request_of(double u) {
   return 4;
 }
 
-void draw_gains(const GenerateOptions& options, Workload& workload) {
+void draw_gains(const WorkloadOptions& options, Workload& workload) {
   std::uint64_t pair = 0;
   for (std::size_t backbone = 0; backbone < std::size(kBackbones); ++backbone)
     for (int a = 0; a < kTasks; ++a)
@@ -227,7 +227,7 @@ void draw_gains(const GenerateOptions& options, Workload& workload) {
 
 }  // namespace
 
-Result<> GenerateOptions::validate() const {
+Result<> WorkloadOptions::validate() const {
   if (num_jobs < 1 || num_jobs > 1'000'000) return wrong("jobs must be in 1..1000000");
   if (gpus_per_node < 1 || gpus_per_node > 1024) return wrong("gpus_per_node must be in 1..1024");
   if (num_gpus < gpus_per_node || num_gpus % gpus_per_node != 0)
@@ -239,7 +239,7 @@ Result<> GenerateOptions::validate() const {
   return Ok{};
 }
 
-Result<Workload> generate_workload(const GenerateOptions& options) {
+Result<Workload> generate_workload(const WorkloadOptions& options) {
   YMIR_TRY(options.validate());
   Workload workload{.nodes = options.num_gpus / options.gpus_per_node,
                     .gpus_per_node = options.gpus_per_node,

@@ -46,7 +46,7 @@ std::string to_text(const Workload& workload);  // what parse_workload reads, by
 // The setting of the paper, by chance: 3 backbones x 9 tasks, run times log-normal with a long
 // tail, most jobs small, Poisson arrivals over the time in which the cluster is offered `load`
 // times what it can do. Every draw depends on (seed, job, field) only.
-struct GenerateOptions {
+struct WorkloadOptions {
   int num_jobs = 3000;
   int num_gpus = 240;
   int gpus_per_node = 4;
@@ -57,7 +57,7 @@ struct GenerateOptions {
   double share = 0.9;                         // of the jobs
   Result<> validate() const;
 };
-Result<Workload> generate_workload(const GenerateOptions& options);
+Result<Workload> generate_workload(const WorkloadOptions& options);
 
 // Sum of run time x GPUs asked for / (GPUs x time from the first to the last submission).
 double offered_load(const Workload& workload);
