@@ -29,7 +29,8 @@ JobSubmitted submission(JobId job, const std::string& name) {
 
 // Speaks the log's language for one service of two slots.
 struct Story {
-  FakeService service{};
+  std::unique_ptr<FakeService> owned = std::make_unique<FakeService>();
+  FakeService& service = *owned;  // stays good when the story moves
 
   Story() {
     service.add(DaemonStarted{"1", 1, Seconds{3}, "ymir"}, 100);

@@ -102,8 +102,9 @@
       if (note) make(one, "div", { class: "note" }, note);
     };
     tile(`${s.succeeded} / ${s.jobs}`, "jobs succeeded", s.failed ? `${s.failed} failed` : s.with_target ? `${s.targets_reached} of ${s.with_target} targets reached` : "");
-    tile(duration(s.makespan_s), "until the last job ended", "");
-    tile(duration(s.mean_completion_s), "mean completion", `worst ${duration(s.worst_completion_s)}`);
+    const ended = s.succeeded + s.failed > 0;
+    tile(ended ? duration(s.makespan_s) : "–", "until the last job ended", "");
+    tile(ended ? duration(s.mean_completion_s) : "–", "mean completion", ended ? `worst ${duration(s.worst_completion_s)}` : "no job has ended");
     tile(`${Math.round(100 * s.busy)} %`, "of slot time used", `profiles ${Math.round(100 * s.profile_share)} %`);
     tile(String(s.merges), s.merges === 1 ? "merge" : "merges", `${s.kept} kept, ${s.split} split`);
     tile(String(s.rounds), "rounds", s.round_ms === null ? "" : `solved in ${s.round_ms.toFixed(1)} ms (mean)`);
