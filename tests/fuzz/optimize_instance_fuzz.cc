@@ -1,5 +1,5 @@
-// Instances of `ymir optimize` as JSON: whatever is accepted is solved (with little effort), and the
-// answer must pass the check and survive being written and read again.
+// Instances of `ymir optimize` as JSON: whatever is accepted is solved (with little effort), and
+// the answer must pass the check and survive being written and read again.
 #include <cstdint>
 #include <string_view>
 

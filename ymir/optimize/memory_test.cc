@@ -13,6 +13,11 @@ namespace {
 std::atomic<long> allocated_bytes = 0, allocations = 0;
 }
 
+// g++ takes the library's operator new for the one that made the memory, where it inlines only
+// ours.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+#endif
 void* operator new(std::size_t size) {
   allocated_bytes += static_cast<long>(size);
   ++allocations;

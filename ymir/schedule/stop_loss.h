@@ -18,8 +18,8 @@ struct StopLossOptions {
   // At any evaluation: a temporal target that is expected to end sooner from its own checkpoint
   // (TransferOutlook::restart_saves) is split when P(helps) is below this.
   double going_back_below = 0.35;
-  // A split temporal target of which restart_saves is not known goes back to its own checkpoint when it covered less than this part of
-  // what its solo run would have gained since.
+  // A split temporal target of which restart_saves is not known goes back to its own checkpoint
+  // when it covered less than this part of what its solo run would have gained since.
   double restart_below = 0.5;
   Result<> validate() const;
 };
