@@ -53,13 +53,15 @@ def main():
                     "data": {"train": [args.rows], "val_fraction": 0.2, "format": "csv"},
                     "method": {"kind": "lora", "rank": 8, "targets": ["query", "value"]},
                     "train": {"batch": 16}, "stop": {"max_epochs": 1000}, "seed": job}
-            task = {"job": job, "spec": spec, "folder": f"{folder}/j{job}",
+            task = {"job": f"j{job}", "spec": spec, "folder": f"{folder}/j{job}",
                     **checkpoints.get(job, {})}
-            worker.order("StartRun", {"run": turn + 1, "tasks": [task], "num_threads": 1})
+            worker.order("StartRun", {"run": f"r0.{turn + 1}", "tasks": [task], "num_threads": 1})
             started = worker.until("RunStarted", "RunLost")
+            if "how" not in started:
+                raise SystemExit("the run was lost: " + started["why"])
             worker.until("StepReport")
             stop = time.perf_counter()
-            worker.order("StopRun", {"run": turn + 1})
+            worker.order("StopRun", {"run": f"r0.{turn + 1}"})
             saved = worker.until("CheckpointCommitted")
             worker.until("RunStopped")
             stops.append((time.perf_counter() - stop) * 1e3)
