@@ -168,7 +168,7 @@ int demo(const Globals& globals, const DemoOptions& options) {
   daemon.round = options.round;
   daemon.settings = options.settings;
   if (spatial) show_spatial(daemon, *arrivals);
-  say(globals, fmt::format("{} jobs on {} slots, a round every {}", arrivals->size(), options.slots,
+  say(globals, fmt::format("{} jobs on {} slots, a round every {}", arrivals->size(), daemon.slots,
                            format_duration(options.round)));
   auto input = run_once(globals, daemon, *arrivals, spatial);
   if (interrupted()) return tell(globals, kInterrupted, "interrupted");
