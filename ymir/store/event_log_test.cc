@@ -2,11 +2,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
+#include "ymir/base/rng.h"
 #include "ymir/core/codec.h"
 #include "ymir/store/artifacts.h"
 #include "ymir/store/check_log.h"
@@ -241,6 +246,75 @@ TEST_F(EventLogTest, StaysFailedAfterOneFailedAppend) {
   ASSERT_FALSE(first);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().message, first.error().message);
+}
+
+// A real write that fails: the process may not make files larger than they are.
+TEST_F(EventLogTest, FailsForGoodWhenTheDiskTakesNoMoreAndKeepsWhatItHad) {
+  const auto events = numbered(whole_life());
+  std::optional<Error> first, second;
+  {
+    auto log = open_log(path());
+    ASSERT_TRUE(log);
+    ASSERT_TRUE((*log)->append(std::span(events).first(2)));
+    const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+    rlimit limit{};
+    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+    const rlimit small{std::filesystem::file_size(path("log.db-wal")), limit.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+    auto large = events[2];
+    std::get<JobSubmitted>(large.body).spec.description = std::string(1 << 20, 'x');
+
+    const auto failed = (*log)->append(std::span(&large, 1));
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    std::signal(SIGXFSZ, old_handler);
+    const auto after = (*log)->append(std::span(events).subspan(2, 1));
+
+    if (!failed) first = failed.error();
+    if (!after) second = after.error();
+  }
+  auto again = open_log(path());
+
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(second->message, first->message);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ((*again)->last_seq(), 2u);
+  EXPECT_TRUE((*again)->append(std::span(events).subspan(2)));
+}
+
+// A child appends and tells each seq that is durable; killed at any instant it has told no lie.
+TEST_F(EventLogTest, LosesNothingDurableWhenItsWriterIsKilled) {
+  Rng rng(7);
+  for (int round = 0; round < 5; ++round) {
+    int told[2];
+    ASSERT_EQ(::pipe(told), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      auto log = open_log(path());
+      if (!log) ::_exit(1);
+      for (;;) {
+        const std::uint64_t next = (*log)->last_seq() + 1;
+        const Event events[] = {{.seq = next, .body = JobSubmitted{.job = JobId{next}}},
+                                {.seq = next + 1, .body = JobSubmitted{.job = JobId{next + 1}}}};
+        if (!(*log)->append(events)) ::_exit(2);
+        const std::uint64_t durable = (*log)->last_seq();
+        if (::write(told[1], &durable, sizeof durable) != sizeof durable) ::_exit(3);
+      }
+    }
+    ::close(told[1]);
+    std::uint64_t newest = 0, seq = 0;
+    for (std::uint64_t n = 1 + rng.below(20); n > 0; --n)
+      if (::read(told[0], &seq, sizeof seq) == sizeof seq) newest = seq;
+    ::kill(child, SIGKILL);
+    while (::read(told[0], &seq, sizeof seq) == sizeof seq) newest = seq;
+    ::close(told[0]);
+    ::waitpid(child, nullptr, 0);
+
+    const auto log = open_log(path());
+    ASSERT_TRUE(log) << log.error().message;
+    EXPECT_GE((*log)->last_seq(), newest);
+    EXPECT_EQ((*log)->last_seq() % 2, 0u) << "a batch is there whole or not at all";
+    EXPECT_TRUE(check_log(path())->sound());
+  }
 }
 
 TEST_F(EventLogTest, FailsTheNthAppendWhenAskedTo) {
