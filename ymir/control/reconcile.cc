@@ -39,7 +39,7 @@ std::optional<std::pair<PlaceId, std::vector<int>>> find_slots(const Snapshot& n
 std::int64_t start_step(const JobView& job, bool begins_merge) {
   if (begins_merge) return 0;
   if (job.checkpoint) return job.checkpoint->step;
-  return job.own_checkpoint && !job.merged ? job.own_checkpoint->step : 0;
+  return job.own_checkpoint && job.merge() == nullptr ? job.own_checkpoint->step : 0;
 }
 
 }  // namespace

@@ -73,6 +73,8 @@ std::string JobView::adapter_hash() const {
 
 namespace {
 
+constexpr int kPairStarts = 3;  // failed starts in a row after which a pair is taken apart
+
 class Fold {
  public:
   Fold(Snapshot& state, Time at) : state_(state), at_(at) {}
@@ -245,17 +247,20 @@ class Fold {
   void operator()(const RunStopped& e) { close(e.run); }
   void operator()(const RunLost& e) {
     const std::vector<JobId> jobs = state_.runs.at(e.run).jobs;
+    const bool started = state_.runs.at(e.run).started.has_value();
     close(e.run);
     for (const JobId id : jobs) {
       JobView& job = state_.jobs.at(id);
       ++job.lost_in_a_row;
       job.lost_at = at_;
-      if (!e.fault) continue;
-      // Of two jobs in one process nobody can say whose fault it was: they go on apart.
-      if (jobs.size() == 2)
+      if (jobs.size() == 1) {
+        job.faults += e.fault ? 1 : 0;
+      } else if (e.fault || (!started && job.lost_in_a_row >= kPairStarts)) {
+        // Of two jobs in one process nobody can say whose fault it was; and a pair whose
+        // checkpoints do not belong together (one has trained alone since, or only one of the two
+        // was written) can never be joined: they go on apart.
         part(job, id == jobs[0] ? jobs[1] : jobs[0], e.why);
-      else
-        ++job.faults;
+      }
     }
   }
   void operator()(const FlowAuthorised&) {}
@@ -305,8 +310,9 @@ class Fold {
       job.checkpoint.reset();
       job.profile_steps = 0;
       job.merged = false;
-    } else if (!job.checkpoint) {
+    } else if (!job.checkpoint) {  // a merge that left nothing: back to before it
       job.checkpoint = job.own_checkpoint;
+      job.profile_steps = from;
       job.merged = false;
     }
     job.steps_done = from;

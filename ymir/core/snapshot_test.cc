@@ -258,6 +258,26 @@ TEST_F(SnapshotTest, WantsAPairWithProgressToGoOnAlone) {
   EXPECT_THAT(state.due(), ElementsAre(normal(kA), normal(kB)));
 }
 
+TEST_F(SnapshotTest, TakesAPairApartThatCannotStart) {
+  add(kA);
+  add(kB);
+  plan({kPair});
+  for (int i = 0; i < 3; ++i) {
+    const RunId id = state.new_run();
+    tell(RunRequested{.run = id,
+                      .what = kPair,
+                      .jobs = {kA, kB},
+                      .place = PlaceId{1},
+                      .slots = {0},
+                      .from_steps = {0, 0}});
+    tell(RunLost{.run = id, .why = "start_failed"});
+  }
+
+  EXPECT_TRUE(job(kA).barred.contains(kB));
+  EXPECT_THAT(state.due(), ElementsAre(normal(kA), normal(kB)));
+  EXPECT_EQ(job(kA).faults, 0);
+}
+
 TEST_F(SnapshotTest, WantsNothingOfHeldAndEndedJobs) {
   add(kA);
   add(kB);
