@@ -113,7 +113,7 @@
   // --- timeline ---
   const left = 150, right = 26, top = 26;
   function frame(box, rows, rowHeight, summary) {
-    const width = Math.max(760, Math.min(1236, document.documentElement.clientWidth - 88));
+    const width = Math.max(760, Math.min(1192, document.documentElement.clientWidth - 88));
     const height = top + rows * rowHeight + 30;
     const holder = make(box, "div", { class: "scroll" });
     const svg = draw(holder, "svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": summary });
