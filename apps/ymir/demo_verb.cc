@@ -148,6 +148,16 @@ int finish(const Globals& globals, const DemoOptions& options, const ReportInput
   return kDone;
 }
 
+// A morning of small jobs on a cluster that has learnt nothing yet: profiles are kept short, since
+// a transfer throws their steps away, and a third of the time may be spent on finding out what
+// helps.
+std::vector<std::string> demo_settings(const DemoOptions& options) {
+  std::vector<std::string> settings = {"profile.share_of_job=0.05",
+                                       "estimate.exploration_share=0.3"};
+  settings.insert(settings.end(), options.settings.begin(), options.settings.end());
+  return settings;
+}
+
 int demo(const Globals& globals, const DemoOptions& options) {
   catch_interrupt();
   const std::string data = options.out + "/data";
@@ -166,7 +176,7 @@ int demo(const Globals& globals, const DemoOptions& options) {
   daemon.state = *state;
   daemon.slots = options.slots;
   daemon.round = options.round;
-  daemon.settings = options.settings;
+  daemon.settings = demo_settings(options);
   if (spatial) show_spatial(daemon, *arrivals);
   say(globals, fmt::format("{} jobs on {} slots, a round every {}", arrivals->size(), daemon.slots,
                            format_duration(options.round)));

@@ -9,7 +9,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   ymir::JobFileOptions options;
-  options.owner = "ann";
+  options.owner = "user-a";
   const auto read = ymir::read_job_file({reinterpret_cast<const char*>(bytes), size}, options);
   for (const auto& fault : read.faults)
     if (ymir::to_string(fault, "job.yaml").empty() || fault.line < 1 || fault.column < 1)

@@ -82,8 +82,8 @@ ApiResponse invalid_job(const std::vector<FileFaults>& files) {
         {{"code", "invalid_job"}, {"message", first}, {"type", "request"}, {"errors", errors}}}});
 }
 
-Progress newest(const std::vector<StepReport>& reports) {
-  Progress progress;
+StepReports newest(const std::vector<StepReport>& reports) {
+  StepReports progress;
   for (const StepReport& report : reports) progress[report.job] = report;
   return progress;
 }

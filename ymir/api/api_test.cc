@@ -25,7 +25,7 @@ ApiRequest get(const std::string& path, std::map<std::string, std::string> query
   request.method = "GET";
   request.path = path;
   request.query = std::move(query);
-  request.user = "ann";
+  request.user = "user-a";
   return request;
 }
 
@@ -51,7 +51,7 @@ TEST(Api, ASubmittedJobGetsAnIdALocationAndIsListed) {
   EXPECT_EQ(created.headers.at("Location"), "/v1/jobs/j1");
   ASSERT_EQ(listed["data"].size(), 1u);
   EXPECT_EQ(listed["data"][0]["name"], "movies");
-  EXPECT_EQ(listed["data"][0]["owner"], "ann");
+  EXPECT_EQ(listed["data"][0]["owner"], "user-a");
   EXPECT_EQ(listed["data"][0]["metric"]["target"], 0.8);
 }
 
@@ -103,7 +103,7 @@ TEST(Api, AnIdempotencyKeyBelongsToItsUser) {
   request.idempotency_key = "k1";
 
   api.handle(request);
-  request.user = "bob";
+  request.user = "user-b";
   api.handle(request);
 
   EXPECT_EQ(service.snapshot()->jobs.size(), 2u);
@@ -114,7 +114,7 @@ TEST(Api, CommandsNeedTheOwnerAndTheRightState) {
   Api api(service.backend());
   api.handle(post("/v1/jobs", kJob));
   ApiRequest foreign = post("/v1/jobs/j1:cancel");
-  foreign.user = "bob";
+  foreign.user = "user-b";
 
   EXPECT_EQ(api.handle(foreign).status, 403);
   EXPECT_EQ(api.handle(post("/v1/jobs/j1:pause")).status, 200);

@@ -79,17 +79,17 @@ TEST(HttpServer, TcpNeedsATokenAndALoopbackAddress) {
   Running running;
   const std::string tokens = (running.folder / "tokens").string();
   const std::string token(43, 't');
-  std::ofstream(tokens) << "ann " << token << "\n";
+  std::ofstream(tokens) << "user-a " << token << "\n";
   chmod(tokens.c_str(), 0600);
   const std::string address = "127.0.0.1:" + std::to_string(20000 + getpid() % 20000);
   running.server = *HttpServer::start(
       {.socket = running.socket(), .listen = address, .token_file = tokens}, running.api);
 
   const auto nobody = (*HttpClient::open(address)).get("/v1/jobs");
-  const auto ann = (*HttpClient::open(address, token)).get("/v1/jobs");
+  const auto answer = (*HttpClient::open(address, token)).get("/v1/jobs");
 
   EXPECT_EQ(nobody->status, 401);
-  EXPECT_EQ(ann->status, 200);
+  EXPECT_EQ(answer->status, 200);
   EXPECT_FALSE(
       HttpServerOptions({.socket = "/s", .listen = "0.0.0.0:1", .token_file = "t"}).validate());
   EXPECT_FALSE(HttpServerOptions({.socket = "/s", .listen = "127.0.0.1:1"}).validate());
@@ -98,7 +98,7 @@ TEST(HttpServer, TcpNeedsATokenAndALoopbackAddress) {
 TEST(HttpServer, ATokenFileThatOthersCanReadIsRefused) {
   Running running;
   const std::string tokens = (running.folder / "tokens").string();
-  std::ofstream(tokens) << "ann " << std::string(43, 't') << "\n";
+  std::ofstream(tokens) << "user-a " << std::string(43, 't') << "\n";
   chmod(tokens.c_str(), 0644);
 
   const auto started = HttpServer::start(

@@ -16,8 +16,8 @@ using ::testing::ElementsAreArray;
 JobFileOptions options() {
   JobFileOptions made;
   made.file = "job.yaml";
-  made.folder = "/home/ann";
-  made.owner = "ann";
+  made.folder = "/home/user";
+  made.owner = "user-a";
   made.trust_domains = {"team-a"};
   made.num_slots = 4;
   made.now = from_seconds(1'700'000'000);
@@ -191,7 +191,8 @@ std::vector<BadFile> value_faults() {
        {"job.yaml:4:11: deadline: 2001-01-01T00:00:00Z lies in the past [range]"}},
       {"Domain",
        small_and("sharing: {trust_domain: team-b}\n"),
-       {"job.yaml:4:25: sharing.trust_domain: you are not a member of team-b (yours: private:ann, "
+       {"job.yaml:4:25: sharing.trust_domain: you are not a member of team-b (yours: "
+        "private:user-a, "
         "team-a) [permission]"}},
   };
 }
@@ -264,13 +265,13 @@ TEST(JobFile, DefaultsAreResolved) {
 
   ASSERT_TRUE(read.faults.empty());
   EXPECT_EQ(read.spec.name, "job");
-  EXPECT_EQ(read.spec.owner, "ann");
-  EXPECT_EQ(read.spec.model, "/home/ann/minilm");
-  EXPECT_THAT(read.spec.data.train, ElementsAre("/home/ann/train.csv"));
+  EXPECT_EQ(read.spec.owner, "user-a");
+  EXPECT_EQ(read.spec.model, "/home/user/minilm");
+  EXPECT_THAT(read.spec.data.train, ElementsAre("/home/user/train.csv"));
   EXPECT_EQ(read.spec.data.val_fraction, 0.1);
   EXPECT_THAT(read.spec.metrics, ElementsAre("accuracy"));
   EXPECT_THAT(read.spec.method.targets, ElementsAre("query", "value"));
-  EXPECT_EQ(read.spec.sharing.trust_domain, "private:ann");
+  EXPECT_EQ(read.spec.sharing.trust_domain, "private:user-a");
 }
 
 constexpr const char* kFull = R"(ymir: 1
@@ -305,7 +306,7 @@ TEST(JobFile, EveryKeyArrivesInTheSpec) {
   const JobSpec& spec = read.spec;
   EXPECT_EQ(spec.model, "/home/models/minilm");
   EXPECT_EQ(spec.tags.at("when"), "yes");
-  EXPECT_THAT(spec.data.train, ElementsAre("/home/ann/a.tsv", "/b.tsv"));
+  EXPECT_THAT(spec.data.train, ElementsAre("/home/user/a.tsv", "/b.tsv"));
   EXPECT_EQ(spec.data.columns.at("text"), "1");
   EXPECT_EQ(spec.train.beta2, 0.99);
   EXPECT_EQ(spec.stop.max_epochs, 0);
@@ -315,7 +316,7 @@ TEST(JobFile, EveryKeyArrivesInTheSpec) {
   EXPECT_EQ(format_time(*spec.deadline), "2027-01-15T18:00:00Z");
   EXPECT_THAT(spec.sizes, ElementsAre(1, 2, 4));
   EXPECT_FALSE(spec.sharing.spatial);
-  EXPECT_EQ(spec.output_dir, "/home/ann/out");
+  EXPECT_EQ(spec.output_dir, "/home/user/out");
 }
 
 TEST(JobFile, TheResolvedFileReadsBackTheSameInAnotherFolder) {

@@ -20,7 +20,7 @@ JobSubmitted submission(JobId job, const std::string& name) {
   JobSubmitted submitted;
   submitted.job = job;
   submitted.spec.name = name;
-  submitted.spec.owner = "ann";
+  submitted.spec.owner = "user-a";
   submitted.spec.model = "/m";
   submitted.spec.target = {"accuracy", 0.8};
   submitted.spec.metrics = {"accuracy"};

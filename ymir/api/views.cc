@@ -45,7 +45,7 @@ Json metric_of(const JobView& job) {
   return metric;
 }
 
-Json progress_of(const JobView& job, const Progress& progress) {
+Json progress_of(const JobView& job, const StepReports& progress) {
   Json shown{{"step", job.steps_done},
              {"total_steps", job.facts.total_steps},
              {"loss", nullptr},
@@ -131,7 +131,7 @@ Json result_json(const JobFinished& result) {
           {"adapter_hash", result.adapter_hash}};
 }
 
-Json summary(const Snapshot& now, const Progress& progress, const JobView& job) {
+Json summary(const Snapshot& now, const StepReports& progress, const JobView& job) {
   const Pairing pairing = pairing_of(now, job);
   Json shown{{"id", to_string(job.id)},
              {"object", "job"},
@@ -218,7 +218,8 @@ Pairing pairing_of(const Snapshot& now, const JobView& job) {
   return {};
 }
 
-std::string job_list_view(const Snapshot& now, const Progress& progress, const JobFilter& filter) {
+std::string job_list_view(const Snapshot& now, const StepReports& progress,
+                          const JobFilter& filter) {
   Json data = Json::array();
   bool more = false;
   for (auto it = now.jobs.rbegin(); it != now.jobs.rend(); ++it) {
@@ -235,7 +236,7 @@ std::string job_list_view(const Snapshot& now, const Progress& progress, const J
   return canonical({{"object", "list"}, {"data", data}, {"has_more", more}, {"seq", now.seq}});
 }
 
-std::string job_view(const Snapshot& now, const Progress& progress, const JobView& job) {
+std::string job_view(const Snapshot& now, const StepReports& progress, const JobView& job) {
   Json shown = summary(now, progress, job);
   if (const auto spec = parse_json(encode(job.spec))) shown["spec"] = *spec;
   shown["job_file"] = write_job_file(job.spec);

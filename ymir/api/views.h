@@ -12,7 +12,7 @@
 
 namespace ymir {
 
-using Progress = std::map<JobId, StepReport>;  // newest of each running job
+using StepReports = std::map<JobId, StepReport>;  // newest of each running job
 
 struct JobFilter {
   std::string owner{};     // empty: everybody's
@@ -21,9 +21,10 @@ struct JobFilter {
   std::size_t limit = 20;  // 1..100
 };
 // {"object":"list","data":[...],"has_more":bool}, newest first; the fields of `ymir ls`.
-std::string job_list_view(const Snapshot& now, const Progress& progress, const JobFilter& filter);
+std::string job_list_view(const Snapshot& now, const StepReports& progress,
+                          const JobFilter& filter);
 // The same fields as in the list and: spec, job_file, facts, evaluations, transfers, result.
-std::string job_view(const Snapshot& now, const Progress& progress, const JobView& job);
+std::string job_view(const Snapshot& now, const StepReports& progress, const JobView& job);
 // Why it waits or runs as it does: state, reason, the newest plan's choice with its card.
 std::string explain_view(const Snapshot& now, const JobView& job);
 std::string nodes_view(const Snapshot& now);

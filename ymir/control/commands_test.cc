@@ -121,8 +121,8 @@ TEST_F(CommandsTest, SaysWhyACommandIsRefused) {
   const JobId job = controller_->submit({{.name = "x"}})->front();
 
   const auto unknown = controller_->cancel(JobId{99});
-  const auto first = controller_->cancel(job, "ann");
-  const auto second = controller_->cancel(job, "bob");
+  const auto first = controller_->cancel(job, "user-a");
+  const auto second = controller_->cancel(job, "user-b");
   const auto held = controller_->release(job);
 
   ASSERT_FALSE(unknown);
@@ -136,7 +136,7 @@ TEST_F(CommandsTest, SaysWhyACommandIsRefused) {
   const auto events = log_->read(1, 100);
   const auto end_of_job = std::ranges::find_if(
       *events, [](const Event& event) { return std::holds_alternative<JobFinished>(event.body); });
-  EXPECT_EQ(end_of_job->actor, "ann");
+  EXPECT_EQ(end_of_job->actor, "user-a");
 }
 
 TEST_F(CommandsTest, TakesCommandsFromManyThreadsBesideReaders) {

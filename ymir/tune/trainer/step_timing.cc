@@ -22,11 +22,11 @@ double median(std::vector<double> values) {
 
 std::string cpu_model() {
   const auto text = read_file("/proc/cpuinfo", 1 << 22);
-  if (!text) return "cpu";
+  if (!text) return "unknown cpu";
   for (const std::string_view line : split(*text, '\n'))
     if (line.starts_with("model name"))
       return std::string(trim(line.substr(std::min(line.size(), line.find(':') + 1))));
-  return "cpu";
+  return "unknown cpu";
 }
 
 }  // namespace
