@@ -148,11 +148,11 @@ int finish(const Globals& globals, const DemoOptions& options, const ReportInput
   return kDone;
 }
 
-// A morning of small jobs on a cluster that has learnt nothing yet: profiles are kept short, since
-// a transfer throws their steps away, and a third of the time may be spent on finding out what
-// helps.
+// A morning of small jobs on a cluster that has learnt nothing yet. Profiles are kept short, since
+// a transfer throws their steps away and similarity by probes needs no task vector; a third of the
+// time may go into finding out what helps.
 std::vector<std::string> demo_settings(const DemoOptions& options) {
-  std::vector<std::string> settings = {"profile.share_of_job=0.05",
+  std::vector<std::string> settings = {"profile.share_of_job=0.05", "profile.vectors=off",
                                        "estimate.exploration_share=0.3"};
   settings.insert(settings.end(), options.settings.begin(), options.settings.end());
   return settings;
