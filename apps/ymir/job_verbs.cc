@@ -134,8 +134,7 @@ int submit(const Globals& globals, const SubmitOptions& options) {
   const std::string key =
       sha256(fmt::format("{} {} {}", body, getpid(), to_seconds(wall_clock()))).substr(0, 40);
   auto answer = client->post("/v1/jobs", body, "application/json", key);
-  if (!answer && answer.error().code == ErrorCode::kTimeout)
-    answer = client->post("/v1/jobs", body, "application/json", key);
+  if (!answer) answer = client->post("/v1/jobs", body, "application/json", key);
   const auto created = body_of(std::move(answer));
   if (!created) return tell_service(globals, created.error());
   const auto json = parse_json(*created);
@@ -180,7 +179,7 @@ int ls(const Globals& globals, const ListOptions& options) {
     print(live ? "\x1b[H\x1b[2J" + table : table);
     if (!live) return kDone;
     ::usleep(1'000'000);
-    if (interrupted()) return kDone;
+    if (interrupted() || output_gone()) return kDone;
   }
 }
 
@@ -294,6 +293,7 @@ int events(const Globals& globals, const StreamOptions& options) {
   auto after = static_cast<std::uint64_t>(options.since);
   while (true) {
     const auto page = read_events(*client, options.job, after, options.follow ? kPollSeconds : 0);
+    if (output_gone()) return kDone;
     if (interrupted()) return kInterrupted;
     if (!page) return tell_service(globals, page.error());
     for (const Event& event : page->events) print_event(globals, event);
@@ -326,7 +326,7 @@ int logs(const Globals& globals, const StreamOptions& options) {
   catch_interrupt();
   std::int64_t offset = options.since;
   std::string waiting;  // a line whose end has not come yet
-  while (!interrupted()) {
+  while (!interrupted() && !output_gone()) {
     const auto answer =
         client->get(fmt::format("/v1/jobs/{}/logs?offset={}", url_encode(options.job), offset));
     const auto body = body_of(answer);

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "apps/ymir/terminal.h"
 #include "apps/ymir/verb.h"
 #include "ymir/base/text.h"
 
@@ -78,7 +79,7 @@ int check_verb(const Globals& globals, const std::string& word) {
 }
 
 int run(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // print() sees the error and ends quietly
+  std::signal(SIGPIPE, SIG_IGN);  // print() sees the error
   CLI::App app{"Ymir: scheduler and runtime for shared fine-tuning of foundation models", "ymir"};
   Globals globals;
   add_globals(app, globals);
@@ -110,7 +111,11 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return ymir::cli::run(argc, argv);
+    const int code = ymir::cli::run(argc, argv);
+    const std::string fault = ymir::cli::output_fault();
+    if (fault.empty()) return code;
+    std::fprintf(stderr, "ymir: the output is incomplete: %s\n", fault.c_str());
+    return code == ymir::cli::kDone ? ymir::cli::kFailed : code;
   } catch (const std::exception& e) {  // of the option parser and the allocator
     std::fprintf(stderr, "ymir: %s\n", e.what());
     return ymir::cli::kFailed;

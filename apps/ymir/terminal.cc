@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "ymir/base/text.h"
 
@@ -62,9 +64,21 @@ std::string Terminal::paint(std::string_view text, Color color) const {
   return fmt::format("\x1b[{}m{}\x1b[0m", code_of(color), text);
 }
 
+namespace {
+int g_output_error = 0;  // errno of the first write that failed
+}
+
 void print(std::string_view text) {
+  if (g_output_error != 0) return;
+  errno = 0;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    std::_Exit(0);
+    g_output_error = errno == 0 ? EIO : errno;
+}
+
+bool output_gone() { return g_output_error != 0; }
+
+std::string output_fault() {
+  return g_output_error == 0 || g_output_error == EPIPE ? "" : std::strerror(g_output_error);
 }
 
 std::vector<int> Table::widths(int limit) const {

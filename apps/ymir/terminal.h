@@ -25,8 +25,14 @@ class Terminal {
   std::string paint(std::string_view text, Color color) const;
 };
 
-// Writes to stdout; ends the program quietly (exit 0) when nobody reads any more.
+// Writes to stdout. After the first failure it drops what comes: the verb goes on to its own end
+// and exit code, since a training must not die with the pipe that shows it.
 void print(std::string_view text);
+// True once a write has failed: what only prints, and would go on for ever, should end.
+bool output_gone();
+// Why output is incomplete ("No space left on device"); empty when all was written, or when the
+// reader went away of its own will.
+std::string output_fault();
 
 struct Column {
   std::string title{};

@@ -220,6 +220,8 @@ struct EvalOptions {
 };
 
 int eval(const Globals& globals, const EvalOptions& options) {
+  if (options.adapter.empty())
+    return tell(globals, kUsage, "--adapter is needed: its head makes the predictions");
   std::vector<std::string> arguments = common_arguments(options.threads);
   arguments.insert(arguments.end(), {"--eval", "--model", options.model, "--data", options.data});
   const auto add = [&](const char* flag, const std::string& value) {

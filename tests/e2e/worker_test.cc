@@ -8,6 +8,8 @@
 
 #include <array>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <sstream>
 
 #include "ymir/base/line_channel.h"
@@ -95,7 +97,8 @@ TEST(WorkerProcess, KilledAtAnyMomentItResumesBitForBit) {
   Worker whole;
   spawn(whole, {"--train", file, "--out", at.path("whole"), "--cache", cache}, false);
   ASSERT_EQ(whole.end(0), 0);
-  const std::string expected = bytes_of(newest_checkpoint(at.path("whole")) + "/state.safetensors");
+  const std::string expected =
+      bytes_of(*newest_checkpoint(at.path("whole")) + "/state.safetensors");
   const std::string adapter = bytes_of(at.path("whole/adapter/adapter_model.safetensors"));
 
   Rng rng(11);
@@ -109,9 +112,26 @@ TEST(WorkerProcess, KilledAtAnyMomentItResumesBitForBit) {
     const int status = second.end(0);
 
     EXPECT_EQ(status, 0);
-    EXPECT_EQ(bytes_of(newest_checkpoint(out) + "/state.safetensors"), expected);
+    EXPECT_EQ(bytes_of(*newest_checkpoint(out) + "/state.safetensors"), expected);
     EXPECT_EQ(bytes_of(out + "/adapter/adapter_model.safetensors"), adapter);
   }
+}
+
+TEST(WorkerProcess, WithNoSoundCheckpointItRefusesToResume) {
+  const Workspace at;
+  const std::string file = written_spec(at, tiny_spec(at)), cache = at.path("cache");
+  Worker first, second;
+  spawn(first, {"--train", file, "--out", at.path("out"), "--cache", cache}, false);
+  ASSERT_EQ(first.end(0), 0);
+  for (const auto& entry : std::filesystem::directory_iterator(at.path("out/checkpoint")))
+    if (entry.is_directory())
+      std::ofstream(entry.path() / "state.safetensors", std::ios::app) << "x";
+  const std::string metrics = bytes_of(at.path("out/metrics.jsonl"));
+
+  spawn(second, {"--resume", at.path("out"), "--cache", cache}, false);
+
+  EXPECT_EQ(WEXITSTATUS(second.end(0)), 2);
+  EXPECT_EQ(bytes_of(at.path("out/metrics.jsonl")), metrics);
 }
 
 TEST(WorkerProcess, ATerminatedWorkerSavesAndGoesOn) {  // SaveOnNotice

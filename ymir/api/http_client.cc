@@ -34,11 +34,13 @@ std::unique_ptr<httplib::Client> connect(const std::string& address, double time
 
 Result<HttpAnswer> convert(const httplib::Result& result, const std::string& address) {
   if (!result) {
-    const bool late = result.error() == httplib::Error::Read;
-    return Error{
-        late ? ErrorCode::kTimeout : ErrorCode::kUnavailable,
-        fmt::format("{}: {} ({})", late ? "no answer in time from" : "can't reach ymird at",
-                    address, httplib::to_string(result.error()))};
+    // A read that fails is a time-out or a connection that broke: what was asked may be done.
+    const bool lost = result.error() == httplib::Error::Read;
+    return Error{ErrorCode::kUnavailable,
+                 fmt::format("{} {} ({})",
+                             lost ? "no answer (what was asked may still have been done) from"
+                                  : "can't reach ymird at",
+                             address, httplib::to_string(result.error()))};
   }
   HttpAnswer answer;
   answer.status = result->status;

@@ -106,5 +106,11 @@ TEST_F(Files, Sha256EqualsThePublishedVectors) {
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
+TEST_F(Files, WhatNeverEndsIsNotHashed) {
+  EXPECT_EQ(sha256_file("/dev/zero").error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(sha256_file(folder).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(sha256_file(folder + "/none").error().code, ErrorCode::kNotFound);
+}
+
 }  // namespace
 }  // namespace ymir

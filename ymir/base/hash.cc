@@ -1,6 +1,7 @@
 #include "ymir/base/hash.h"
 
 #include <openssl/evp.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <cerrno>
@@ -43,6 +44,12 @@ std::string sha256(std::string_view bytes) {
 }
 
 Result<std::string> sha256_file(const std::string& path) {
+  // A device or a pipe would never end, and opening a pipe would wait for its writer.
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0)
+    return Error{ErrorCode::kNotFound, path + ": " + std::strerror(errno)};
+  if (!S_ISREG(info.st_mode))
+    return Error{ErrorCode::kInvalidArgument, path + ": is not a regular file"};
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              &std::fclose);
   if (!file) return Error{ErrorCode::kNotFound, path + ": " + std::strerror(errno)};

@@ -8,6 +8,7 @@
 #include "ymir/base/file.h"
 #include "ymir/base/hash.h"
 #include "ymir/base/json.h"
+#include "ymir/base/log.h"
 #include "ymir/base/text.h"
 
 namespace ymir {
@@ -27,7 +28,7 @@ bool verifies(const std::string& path) {
 
 }  // namespace
 
-std::string newest_checkpoint(const std::string& folder) {
+Result<std::string> newest_checkpoint(const std::string& folder) {
   std::vector<std::pair<std::int64_t, std::string>> found;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder + "/checkpoint", error)) {
@@ -37,9 +38,13 @@ std::string newest_checkpoint(const std::string& folder) {
     if (const auto step = parse_int(number)) found.emplace_back(*step, entry.path().string());
   }
   std::sort(found.rbegin(), found.rend());
-  for (const auto& [step, path] : found)
+  for (const auto& [step, path] : found) {
     if (verifies(path)) return path;
-  return {};
+    log::warning("checkpoint is damaged, an older one is looked for: {}", path);
+  }
+  if (!found.empty())
+    return Error{ErrorCode::kCorruption, "no checkpoint here verifies: " + folder + "/checkpoint"};
+  return std::string();
 }
 
 }  // namespace ymir

@@ -130,7 +130,7 @@ Result<std::optional<JobFinished>> train_locally(Session& session, LocalTraining
   if (training.resume) {
     YMIR_TRY_ASSIGN(const std::string text, read_file(spec_file, 1 << 20));
     YMIR_TRY_ASSIGN(training.spec, decode_spec(text));
-    task.checkpoint = newest_checkpoint(training.out);
+    YMIR_TRY_ASSIGN(task.checkpoint, newest_checkpoint(training.out));
   } else {
     if (std::filesystem::exists(training.out + "/checkpoint"))
       return Error{
