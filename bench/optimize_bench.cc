@@ -1,10 +1,12 @@
 // optimize_bench: the optimiser on the fixed seed lists, and general MILP solvers on the same
 // instances in the same run.
 //
-//   optimize_bench                     the speed table: ours only
-//   optimize_bench --peers [SECONDS]   with GLPK, CBC and HiGHS (YMIR_HIGHS_PYTHON), time limit
-//   each optimize_bench --growth            jobs against time, for the plot optimize_bench --warm
-//   warm starts optimize_bench --stop              how fast a stop is obeyed
+// Without arguments the speed table, ours only. Else one of
+// - `--peers [SECONDS [LEAST_JOBS [MOST_SEEDS]]]`: beside GLPK, CBC and HiGHS (YMIR_HIGHS_PYTHON)
+// - `--growth`: jobs against time, for the plot
+// - `--warm`: warm starts
+// - `--rows`: several GPU types, tenant and block rows
+// - `--stop`: how fast a stop is obeyed
 //
 // Times are CPU times of the thread, cold solves, one thread; the machine may be shared.
 #include <fmt/format.h>
@@ -364,8 +366,11 @@ int run(int count, char** words) {
         "| jobs/GPUs/pairs | seeds | ours ms | GLPK ms | CBC ms | HiGHS ms | fastest MILP / ours "
         "|\n");
     fmt::print("|---|---|---|---|---|---|---|\n");
-    for (const Case& c : cases) {
-      if (c.peer_seeds > 0) peers_row(c, limit);
+    const int least_jobs = count > 3 ? std::atoi(words[3]) : 0;
+    const int most_seeds = count > 4 ? std::atoi(words[4]) : 1000;
+    for (Case c : cases) {
+      c.peer_seeds = std::min(c.peer_seeds, most_seeds);
+      if (c.peer_seeds > 0 && c.jobs >= least_jobs) peers_row(c, limit);
     }
   } else if (what == "--growth") {
     growth();
@@ -403,7 +408,8 @@ int run(int count, char** words) {
     for (const Case& c : cases) speed_row(c);
   } else {
     fmt::print(stderr,
-               "optimize_bench [--peers [SECONDS] | --growth | --warm | --rows | --stop]\n");
+               "optimize_bench [--peers [SECONDS [LEAST_JOBS [MOST_SEEDS]]] | --growth | --warm | "
+               "--rows | --stop]\n");
     return 2;
   }
   return 0;
