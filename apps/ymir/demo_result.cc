@@ -48,7 +48,9 @@ std::vector<Cell> row_of(const JobView& job) {
     row.push_back(
         {fmt::format("{} {} {}", to_string(merge.mode),
                      merge.mode == Mode::kSpatial ? "with" : "after", to_string(merge.partner))});
-    row.push_back({kVerdicts[verdict], kColors[verdict]});
+    // A target that is reached before two epochs of its own data leaves nothing to judge.
+    const bool unjudged = merge.verdict == Transfer::Verdict::kOpen && job.ended();
+    row.push_back({unjudged ? "ended first" : kVerdicts[verdict], kColors[verdict]});
     row.push_back({fmt::format("{:.2f}x ({:.2f}-{:.2f})", speedup.p50, speedup.p10, speedup.p90)});
     row.push_back({merge.settled ? fmt::format("{}{:.2f}x {}", merge.settled->censored ? "<= " : "",
                                                merge.settled->actual, merge.settled->baseline)
