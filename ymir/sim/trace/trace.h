@@ -6,6 +6,7 @@
 // of the file; `unsorted` says that it is not that of submission. Pure; any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -41,9 +42,21 @@ struct Trace {
   bool unsorted = false;
 };
 
+// Every fault of a file, for a linter: the trace holds the rows that have none.
+struct TraceScan {
+  Trace trace{};
+  std::vector<std::string> faults{};  // the first 20, "FILE:LINE: ..."
+  std::size_t num_faults = 0;
+};
+Result<TraceScan> scan_trace(const std::string& format, const std::string& file,
+                             const std::string& text);
+const std::vector<std::string>& trace_formats();
+
+// The trace, or the first fault and how many more there are.
 // `format`: pollux, titan, philly, gavel, tiresias, alibaba2023, swf.
 Result<Trace> parse_trace(const std::string& format, const std::string& file,
                           const std::string& text);
+// Beside a list of pods (alibaba2023) the one file *node_list*.csv of its folder is read too.
 Result<Trace> read_trace(const std::string& format, const std::string& file);
 
 }  // namespace ymir
