@@ -332,19 +332,14 @@ Scenario scenario_of(const Workload& workload, const SimulateOptions& options,
   std::map<std::string, std::vector<JobId>> by_task;
   for (const WorkloadJob& given : workload.jobs) {
     ScenarioJob job{.name = given.name, .at = from_seconds(given.at)};
-    job.truth = {.steps = given.steps,
-                 .steps_per_epoch = given.steps_per_epoch,
-                 .max_steps = given.max_steps,
-                 .step_time = Seconds(given.step_time),
-                 .scaling = given.scaling,
-                 .noise = options.noise,
-                 .family = given.backbone + "/" + given.task};
+    job.truth = truth_of(given);
+    job.truth.noise = options.noise;
     job.spec.name = given.name;
     job.spec.model = given.backbone;
     job.spec.method.targets = {"query", "value"};
     job.spec.target = {"accuracy", job.truth.target_metric};
     job.spec.stop = {.max_epochs = 0, .max_steps = given.max_steps};
-    job.spec.min_gpus = elastic ? 1 : std::min(given.gpus, slots);
+    job.spec.min_gpus = elastic ? given.min_gpus : std::min(given.gpus, slots);
     job.spec.max_gpus = elastic ? std::min(given.max_gpus, slots) : job.spec.min_gpus;
     job.spec.sharing.allow = given.share;
     job.spec.sharing.trust_domain = "all";

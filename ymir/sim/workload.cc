@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
 constexpr std::size_t kMaxJobs = 1'000'000;
+constexpr std::int64_t kMaxGpus = 100'000;  // of a job
 
 Error wrong(const std::string& what) { return {ErrorCode::kInvalidArgument, what}; }
 
@@ -110,8 +111,9 @@ Result<WorkloadJob> read_job(const Json& json) {
   job.max_steps = fields.whole("max_steps", 4 * job.steps, 1, 4'000'000'000);
   job.step_time = fields.number("step_time", 1, 1e-6, 1e6);
   job.scaling = fields.number("scaling", 0.95, 0.1, 2);
-  job.gpus = static_cast<int>(fields.whole("gpus", 1, 1, 1024));
-  job.max_gpus = static_cast<int>(fields.whole("max_gpus", job.gpus, job.gpus, 1024));
+  job.gpus = static_cast<int>(fields.whole("gpus", 1, 1, kMaxGpus));
+  job.min_gpus = static_cast<int>(fields.whole("min_gpus", 1, 1, job.gpus));
+  job.max_gpus = static_cast<int>(fields.whole("max_gpus", job.gpus, job.gpus, kMaxGpus));
   job.share = fields.yes_no("share", true);
   YMIR_TRY(fields.ok());
   return job;
@@ -159,7 +161,8 @@ std::string to_text(const Workload& workload) {
                     {"steps", job.steps},         {"steps_per_epoch", job.steps_per_epoch},
                     {"max_steps", job.max_steps}, {"step_time", job.step_time},
                     {"scaling", job.scaling},     {"gpus", job.gpus},
-                    {"max_gpus", job.max_gpus},   {"share", job.share}};
+                    {"min_gpus", job.min_gpus},   {"max_gpus", job.max_gpus},
+                    {"share", job.share}};
     text += canonical(line) + "\n";
   }
   return text;
@@ -284,13 +287,25 @@ Result<Workload> generate_workload(const WorkloadOptions& options) {
   return workload;
 }
 
+JobTruth truth_of(const WorkloadJob& job) {
+  return {.steps = job.steps,
+          .steps_per_epoch = job.steps_per_epoch,
+          .max_steps = job.max_steps,
+          .step_time = Seconds(job.step_time),
+          .scaling = job.scaling,
+          .family = job.backbone + "/" + job.task};
+}
+
+double solo_seconds(const WorkloadJob& job, int gpus) {
+  JobModel model;
+  model.add(JobId{1}, truth_of(job));
+  return static_cast<double>(job.steps) * model.step_time(JobId{1}, gpus).count();
+}
+
 double offered_load(const Workload& workload) {
   double gpu_seconds = 0;
-  for (const WorkloadJob& job : workload.jobs) {
-    double speed = 1;
-    for (int g = 1; g < job.gpus; g *= 2) speed *= 2 * job.scaling;
-    gpu_seconds += static_cast<double>(job.steps) * job.step_time / speed * job.gpus;
-  }
+  for (const WorkloadJob& job : workload.jobs)
+    gpu_seconds += solo_seconds(job, job.gpus) * job.gpus;
   const double span =
       workload.jobs.empty() ? 0 : workload.jobs.back().at - workload.jobs.front().at;
   const double gpus = static_cast<double>(workload.nodes) * workload.gpus_per_node;

@@ -4,7 +4,8 @@
 //   {"format":"ymir","version":1,"nodes":60,"gpus_per_node":4,"seed":1,
 //    "temporal":{"vit/cifar>vit/food":0.4},"spatial":{"vit/cifar+vit/food":[0.2,0.1,1.2]}}
 //   {"name":"w1","at":12.5,"backbone":"vit","task":"cifar","steps":900,"steps_per_epoch":90,
-//    "max_steps":3600,"step_time":0.35,"scaling":0.93,"gpus":2,"max_gpus":8,"share":true}
+//    "max_steps":3600,"step_time":0.35,"scaling":0.93,"gpus":2,"min_gpus":1,"max_gpus":8,
+//    "share":true}
 //
 // Gains belong to pairs of tasks of one backbone. Reading is bounded and names file:line.
 #pragma once
@@ -27,6 +28,7 @@ struct WorkloadJob {
   std::int64_t steps = 100, steps_per_epoch = 10, max_steps = 400;
   double step_time = 1, scaling = 0.95;
   int gpus = 1;      // asked for: what a scheduler without elasticity gives
+  int min_gpus = 1;  // with fewer it does not run: a rigid job has min = gpus = max
   int max_gpus = 1;  // what it can use
   bool share = true;
 };
@@ -58,6 +60,11 @@ struct WorkloadOptions {
   Result<> validate() const;
 };
 Result<Workload> generate_workload(const WorkloadOptions& options);
+
+// What is true of a job alone, without the error of evaluations.
+JobTruth truth_of(const WorkloadJob& job);
+// Seconds from its first step to its target, alone on so many GPUs, without any switch.
+double solo_seconds(const WorkloadJob& job, int gpus);
 
 // Sum of run time x GPUs asked for / (GPUs x time from the first to the last submission).
 double offered_load(const Workload& workload);
