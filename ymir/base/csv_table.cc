@@ -1,5 +1,7 @@
 #include "ymir/base/csv_table.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "ymir/base/file.h"
@@ -110,12 +112,24 @@ Result<std::vector<std::string>> CsvTable::texts(std::string_view column) const 
   return values<std::string>(column, "text", [](std::string_view t) { return std::optional(t); });
 }
 
-Result<std::vector<double>> CsvTable::numbers(std::string_view column) const {
-  return values<double>(column, "a number", parse_double);
+template <class T>
+Result<std::vector<T>> CsvTable::within(std::string_view column, Result<std::vector<T>> numbers,
+                                        T least, T most) const {
+  for (std::size_t row = 0; numbers && row < numbers->size(); ++row)
+    if ((*numbers)[row] < least || (*numbers)[row] > most)
+      return fault(
+          row, fmt::format("{} is not within {} and {}: {}", column, least, most, (*numbers)[row]));
+  return numbers;
 }
 
-Result<std::vector<std::int64_t>> CsvTable::integers(std::string_view column) const {
-  return values<std::int64_t>(column, "a whole number", parse_int);
+Result<std::vector<double>> CsvTable::numbers(std::string_view column, double least,
+                                              double most) const {
+  return within(column, values<double>(column, "a number", parse_double), least, most);
+}
+
+Result<std::vector<std::int64_t>> CsvTable::integers(std::string_view column, std::int64_t least,
+                                                     std::int64_t most) const {
+  return within(column, values<std::int64_t>(column, "a whole number", parse_int), least, most);
 }
 
 Error CsvTable::fault(std::size_t row, const std::string& what) const {

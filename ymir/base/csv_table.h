@@ -7,6 +7,7 @@
 // tune/data.)
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -34,10 +35,14 @@ class CsvTable {
   const std::string& file() const { return file_; }
   std::string_view cell(std::size_t row, std::size_t column) const;
 
-  // One value a row, blanks around it removed. Numbers are finite; kNotFound without the column.
+  // One value a row, blanks around it removed. Numbers are finite and within [least, most];
+  // kNotFound without the column.
   Result<std::vector<std::string>> texts(std::string_view column) const;
-  Result<std::vector<double>> numbers(std::string_view column) const;
-  Result<std::vector<std::int64_t>> integers(std::string_view column) const;
+  Result<std::vector<double>> numbers(std::string_view column, double least = -HUGE_VAL,
+                                      double most = HUGE_VAL) const;
+  Result<std::vector<std::int64_t>> integers(std::string_view column,
+                                             std::int64_t least = INT64_MIN,
+                                             std::int64_t most = INT64_MAX) const;
 
   // "profiles/bert/placements.csv:17: batch is not positive: 0"
   Error fault(std::size_t row, const std::string& what) const;
@@ -48,6 +53,9 @@ class CsvTable {
   };
   Result<> add_line(std::size_t begin, std::size_t end, int line, const CsvLimits& limits);
   Result<std::size_t> column_index(std::string_view column) const;
+  template <class T>
+  Result<std::vector<T>> within(std::string_view column, Result<std::vector<T>> numbers, T least,
+                                T most) const;
   template <class T, class Parse>
   Result<std::vector<T>> values(std::string_view column, const char* kind, Parse convert) const;
 

@@ -31,6 +31,18 @@ TEST(CsvTable, NamesTheLineOfAFault) {
   EXPECT_THAT(table->fault(0, "odd").message, HasSubstr("t.csv:3: odd"));
 }
 
+TEST(CsvTable, RefusesAValueOutOfItsRange) {
+  const auto table = CsvTable::parse("a\n1\n2.5\n", "t.csv");
+  ASSERT_TRUE(table);
+
+  const auto inside = table->numbers("a", 1, 2.5);
+  const auto outside = table->numbers("a", 0, 2);
+
+  EXPECT_TRUE(inside);
+  ASSERT_FALSE(outside);
+  EXPECT_EQ(outside.error().message, "t.csv:3: a is not within 0 and 2: 2.5");
+}
+
 TEST(CsvTable, RefusesAColumnThatIsNotThere) {
   const auto table = CsvTable::parse("a,b\n", "t.csv");
   ASSERT_TRUE(table);
