@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
+#include <utility>
 
 namespace ymir {
 namespace {
 
 constexpr std::size_t kPollEvery = 4096;  // pairs looked at between two looks at the stop token
+constexpr int kLowerings = 2;  // of the duals that choose the first pairs: more choose no better
 constexpr int kNearParts = 8;  // a pair is near when its reduced cost is at most mean price / this
 
 bool time_to_poll(std::size_t k) { return k % kPollEvery == kPollEvery - 1; }
@@ -69,9 +72,7 @@ void ActiveGraph::weigh_edges() {
   }
 }
 
-bool ActiveGraph::evaluate() {
-  ++evaluation_;
-  bound_ = prices_->of_all_capacity();
+void ActiveGraph::weigh_jobs() {
   for (JobIndex j = 0; j < problem_->num_jobs(); ++j) {
     worth_alone_[j] = 0;
     best_alone_[j] = -1;
@@ -83,8 +84,13 @@ bool ActiveGraph::evaluate() {
       }
       ++k;
     }
-    bound_ += worth_alone_[j];
   }
+}
+
+bool ActiveGraph::evaluate() {
+  ++evaluation_;
+  weigh_jobs();
+  bound_ = std::accumulate(worth_alone_.begin(), worth_alone_.end(), prices_->of_all_capacity());
   if (stopped_()) return false;
   if (prices_->has_extra()) {
     weigh_edges<true>();
@@ -111,16 +117,35 @@ bool ActiveGraph::evaluate() {
   return true;
 }
 
-std::vector<Pick> ActiveGraph::choice() const {
+std::vector<Pick> ActiveGraph::choice(const Prices& prices) const {
   std::vector<Pick> picks;
+  const auto best_of = [&](std::int32_t pair, JobIndex i, JobIndex j,
+                           std::span<const KeptOption> options, std::uint32_t k) {
+    std::pair<std::int64_t, Pick> best;
+    for (const KeptOption& c : options) {
+      const std::int64_t worth = j == kNoJob ? prices.worth(i, c) : prices.worth(i, j, c);
+      if (worth > best.first) best = {worth, {pair, i, k}};
+      ++k;
+    }
+    return best;
+  };
   for (JobIndex j = 0; j < problem_->num_jobs(); ++j) {
     const int e = matching_.partner_edge(j);
-    if (e < 0 && best_alone_[j] >= 0) {
-      picks.push_back({-1, j, static_cast<std::uint32_t>(best_alone_[j])});
-    } else if (e >= 0 && matching_.edge_u(e) == j) {
-      const std::int32_t pair = active_[e];
-      picks.push_back({pair, j, problem_->pairs()[pair].begin + best_option_[e]});
+    if (e >= 0 && matching_.edge_u(e) != j) continue;
+    auto single = best_of(-1, j, kNoJob, problem_->alone(j), problem_->alone_begin(j));
+    if (e >= 0) {
+      const JobIndex other = matching_.edge_v(e);
+      const PairEdge& pair = problem_->pairs()[active_[e]];
+      const auto second =
+          best_of(-1, other, kNoJob, problem_->alone(other), problem_->alone_begin(other));
+      const auto both = best_of(active_[e], j, other, problem_->together(pair), pair.begin);
+      if (both.first >= single.first + second.first) {
+        single = both;
+      } else if (second.first > 0) {
+        picks.push_back(second.second);
+      }
     }
+    if (single.first > 0) picks.push_back(single.second);
   }
   return picks;
 }
@@ -177,27 +202,48 @@ int ActiveGraph::take_offers() {
   return static_cast<int>(active_.size() - before);
 }
 
+// The pairs nearest to tight under duals that are feasible for all pairs: half of the best gain,
+// then twice as low as a pair still leaves room for at both its ends. So a job that many gain from
+// is taken by those that gain most from it, and the others get pairs they can have.
 void ActiveGraph::seed(int per_job) {
-  for (JobIndex j = 0; j < problem_->num_jobs(); ++j) {
-    worth_alone_[j] = 0;
-    for (const KeptOption& c : problem_->alone(j)) {
-      worth_alone_[j] = std::max(worth_alone_[j], prices_->worth(j, c));
-    }
-  }
-  start_offers(per_job);
   const std::span<const PairEdge> pairs = problem_->pairs();
+  std::vector<std::int64_t>&dual = price_, &room = raised_;
+  weigh_jobs();
+  dual.assign(problem_->num_jobs(), 0);
   most_worth_.resize(pairs.size());
+  most_worth_price_.assign(prices_->by_row().begin(), prices_->by_row().end());
+  const auto gain = [&](std::size_t k) {
+    return most_worth_[k] - worth_alone_[pairs[k].first] - worth_alone_[pairs[k].second];
+  };
+  const auto slack = [&](std::size_t k) {
+    return dual[pairs[k].first] + dual[pairs[k].second] - gain(k);
+  };
   for (std::size_t k = 0; k < pairs.size(); ++k) {
-    const PairEdge& pair = pairs[k];
-    most_worth_[k] = best_worth(pair);
-    const std::int64_t gain = most_worth_[k] - worth_alone_[pair.first] - worth_alone_[pair.second];
-    if (gain > 0) {
-      offer(pair.first, gain, static_cast<std::int32_t>(k));
-      offer(pair.second, gain, static_cast<std::int32_t>(k));
+    most_worth_[k] = best_worth(pairs[k]);
+    for (const JobIndex job : {pairs[k].first, pairs[k].second}) {
+      dual[job] = std::max(dual[job], gain(k) / 2);
     }
     if (time_to_poll(k) && stopped_()) return;
   }
-  most_worth_price_.assign(prices_->by_row().begin(), prices_->by_row().end());
+  for (int times = 0; times < kLowerings; ++times) {
+    room = dual;
+    for (std::size_t k = 0; k < pairs.size(); ++k) {
+      const std::int64_t left = slack(k);
+      for (const JobIndex job : {pairs[k].first, pairs[k].second}) {
+        room[job] = std::min(room[job], left);
+      }
+      if (time_to_poll(k) && stopped_()) return;
+    }
+    for (JobIndex j = 0; j < problem_->num_jobs(); ++j) dual[j] -= room[j] / 2;
+  }
+  start_offers(per_job);
+  for (std::size_t k = 0; k < pairs.size(); ++k) {
+    if (time_to_poll(k) && stopped_()) return;
+    if (gain(k) <= 0) continue;
+    const std::int64_t left = slack(k);
+    offer(pairs[k].first, -left, static_cast<std::int32_t>(k));
+    offer(pairs[k].second, -left, static_cast<std::int32_t>(k));
+  }
   take_offers();
 }
 

@@ -44,7 +44,8 @@ class ActiveGraph {
   std::int64_t job_price(JobIndex j) const { return worth_alone_[j] + matching_.dual(j); }
   std::int64_t pair_price(const PairEdge& pair) const;  // both jobs and their sets
   const Matching& matching() const { return matching_; }
-  std::vector<Pick> choice() const;                          // may overdraw rows
+  // What the matched pairs and the other jobs like best at these prices; may overdraw rows.
+  std::vector<Pick> choice(const Prices& prices) const;
   void matched_pairs(std::vector<std::int32_t>& out) const;  // appends
   // Active pairs inside one odd set.
   void pairs_inside_sets(std::vector<std::int32_t>& out) const;
@@ -66,6 +67,7 @@ class ActiveGraph {
  private:
   std::int64_t best_worth(const Prices& prices, const PairEdge& pair) const;
   std::int64_t best_worth(const PairEdge& pair) const { return best_worth(*prices_, pair); }
+  void weigh_jobs();
   template <bool kExtra>
   void weigh_edges();
   bool most_worth_holds() const;

