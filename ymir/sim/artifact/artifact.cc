@@ -5,7 +5,7 @@ namespace ymir::artifact {
 const std::vector<Policy>& policies() {
   static const std::vector<Policy> kAll = [] {
     std::vector<Policy> all;
-    for (const auto& group : {titan_policies(), events_policies()})
+    for (const auto& group : {pollux_policies(), titan_policies(), events_policies()})
       all.insert(all.end(), group.begin(), group.end());
     return all;
   }();

@@ -25,13 +25,17 @@ SettingRow word_row(std::string key, std::vector<std::string> words, std::string
   return {.key = std::move(key), .words = std::move(words), .meaning = std::move(meaning)};
 }
 
+SettingRow text_row(std::string key, std::string meaning) {
+  return {.key = std::move(key), .text = true, .meaning = std::move(meaning)};
+}
+
 }  // namespace
 
 const std::vector<SettingRow>& setting_rows() {
   static const std::vector<SettingRow> kRows = {
       number_row("tiresias.limit", 1, kMost,
-                 "service at which a job falls to the next queue; @titan 14,400 GPU-s, @events "
-                 "3,250 (the first of two)"),
+                 "service at which a job falls to the next queue; @titan 14,400 GPU-s, @pollux "
+                 "57,600, @events 3,250 (the first of two)"),
       number_row("tiresias.limit2", 1, kMost, "the second limit; @events 7,200"),
       number_row("tiresias.promote", 0, 1e6,
                  "@events: a job that waited this many times what it ran goes back to the first "
@@ -49,6 +53,18 @@ const std::vector<SettingRow>& setting_rows() {
       number_row("titan.idle_cost", 0, kMost, "titan: cost of a job without GPUs; 10,000"),
       number_row("titan.checkpoint_s", 0, 1e6,
                  "@titan: of each start, beside the model's context switch; 30"),
+      number_row("pollux.restart_s", 0, 1e6, "pollux, @pollux: of each start; 30"),
+      number_row("pollux.p", -10, 1, "pollux: exponent of the mean over jobs; -1"),
+      number_row("pollux.population", 4, 1000, "pollux: of the genetic search; 100"),
+      number_row("pollux.generations", 0, 10'000, "pollux: of the genetic search, a round; 100"),
+      number_row("pollux.seed", 0, 9e15, "pollux: of the genetic search; that of the run"),
+      number_row("pollux.interference", 0, 0.99,
+                 "pollux, @pollux: slowdown of jobs over several nodes that share one; 0"),
+      word_row("pollux.fair_nodes", {"one", "true-shape"},
+               "pollux: nodes at which a fair share is priced; one, as published"),
+      text_row("profiles.lookups",
+               "pollux, @pollux: file of step times looked up before the profiles; "
+               "throughput_queries.csv beside them, if any"),
       word_row("profiles.gpu_type", {"V100", "A100"}, "@titan: V100"),
   };
   return kRows;
@@ -79,7 +95,7 @@ Result<Settings> Settings::read(const std::map<std::string, std::string>& given)
 }
 
 double Settings::number(std::string_view key, double fallback) const {
-  YMIR_CHECK(find(key) && find(key)->words.empty(), std::string(key));
+  YMIR_CHECK(find(key) && find(key)->words.empty() && !find(key)->text, std::string(key));
   const auto found = given_.find(key);
   return found == given_.end() ? fallback : *parse_double(found->second);
 }

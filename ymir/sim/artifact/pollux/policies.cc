@@ -1,0 +1,59 @@
+#include <memory>
+#include <utility>
+
+#include "ymir/sim/artifact/artifact.h"
+#include "ymir/sim/artifact/pollux/baselines.h"
+#include "ymir/sim/artifact/pollux/world.h"
+#include "ymir/sim/artifact/settings.h"
+
+namespace ymir::artifact {
+namespace {
+
+struct Start {
+  pollux::WorldOptions world{};
+  PolluxProfile profile{};
+};
+
+Result<Start> read_start(const Options& options, const Settings& settings) {
+  Start start;
+  start.world.cluster = {options.nodes, options.gpus_per_node};
+  if (options.interval_s > 0) start.world.interval_s = options.interval_s;
+  start.world.restart_s = settings.number("pollux.restart_s", 30);
+  start.world.interference = settings.number("pollux.interference", 0);
+  YMIR_TRY(start.world.validate());
+  YMIR_TRY_ASSIGN(start.profile,
+                  read_pollux_profile(options.profiles, settings.word("profiles.lookups", "")));
+  return start;
+}
+
+Result<Run> finish(Result<Run> run, const Start& start) {
+  if (run && !start.profile.look_ups.empty())
+    run->notes.push_back("file of look-ups: " + start.profile.look_ups);
+  return run;
+}
+
+// `make(settings)` gives the policy's object, which lives as long as the run.
+template <class Make>
+Policy baseline(std::string name, Make make) {
+  const auto run = [make](const Trace& trace, const Options& options) -> Result<Run> {
+    YMIR_TRY_ASSIGN(const Settings settings, Settings::read(options.settings));
+    YMIR_TRY_ASSIGN(const Start start, read_start(options, settings));
+    auto policy = make(settings);
+    pollux::Discipline discipline;
+    discipline.decide = [&](const pollux::Round& round) { return policy.decide(round); };
+    return finish(pollux::run_world(trace, start.profile, start.world, discipline), start);
+  };
+  return {std::move(name), "pollux", run};
+}
+
+}  // namespace
+
+std::vector<Policy> pollux_policies() {
+  return {baseline("tiresias@pollux",
+                   [](const Settings& settings) {
+                     return pollux::Tiresias(settings.number("tiresias.limit", 57'600));
+                   }),
+          baseline("optimus@pollux", [](const Settings&) { return pollux::Optimus(); })};
+}
+
+}  // namespace ymir::artifact
