@@ -51,7 +51,7 @@ const std::vector<SettingRow>& setting_rows() {
                "titan: among equal plans the one with fewest or most GPUs; fewest"),
       number_row("titan.floor_s", 0, kMost, "titan: shorter forecasts count as this; 120"),
       number_row("titan.idle_cost", 0, kMost, "titan: cost of a job without GPUs; 10,000"),
-      number_row("titan.checkpoint_s", 0, 1e6,
+      number_row("clock.checkpoint_s", 0, 1e6,
                  "@titan: of each start, beside the model's context switch; 30"),
       number_row("pollux.restart_s", 0, 1e6, "pollux, @pollux: of each start; 30"),
       number_row("pollux.p", -10, 1, "pollux: exponent of the mean over jobs; -1"),

@@ -136,13 +136,21 @@ TEST(Events, WhatCannotBeSimulatedIsAnErrorWithItsLine) {
   const auto fraction = run_events("fifo@events", part);
   const auto limits = run_events("tiresias@events", trace_of({{1, 0, 5}}),
                                  {{"tiresias.limit", "9"}, {"tiresias.limit2", "9"}});
-  const auto interval = run_events("fifo@events", trace_of({{1, 0, 5}}), {},
-                                   {.nodes = 1, .gpus_per_node = 1, .interval_s = 60});
 
   EXPECT_EQ(large.error().message, "t.csv:3: j1 asks for 17 GPUs of 16");
   EXPECT_THAT(fraction.error().message, HasSubstr("t.csv:2: j0: submission and duration"));
   EXPECT_THAT(limits.error().message, HasSubstr("tiresias.limit is not below"));
-  EXPECT_FALSE(interval);
+}
+
+TEST(Events, AnIntervalIsNotUsedAndSaid) {
+  const Trace trace = trace_of({{1, 0, 5}, {1, 2, 5}});
+
+  const auto with =
+      run_events("fifo@events", trace, {}, {.nodes = 1, .gpus_per_node = 1, .interval_s = 60});
+
+  ASSERT_TRUE(with);
+  EXPECT_EQ(with->jobs[1].completion_s, 10);
+  EXPECT_THAT(with->notes, testing::Contains(HasSubstr("interval is not used")));
 }
 
 struct File {

@@ -62,8 +62,6 @@ Result<Run> run(const Trace& trace, const Options& options, const Rules& rules) 
   if (nodes > kMaxGpus / gpus_per_node)
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("more than {} GPUs: {} x {}", kMaxGpus, nodes, gpus_per_node)};
-  if (options.interval_s > 0)
-    return Error{ErrorCode::kInvalidArgument, "the event simulator has no interval"};
   std::vector<int> order(trace.jobs.size());
   std::iota(order.begin(), order.end(), 0);
   const auto asked = [&](int index) -> const TraceJob& {
@@ -77,6 +75,8 @@ Result<Run> run(const Trace& trace, const Options& options, const Rules& rules) 
   }
 
   Run result;
+  if (options.interval_s > 0)
+    result.notes.push_back("decides at every event: the interval is not used");
   Seats seats(nodes, gpus_per_node);
   result.rounds =
       simulate(jobs, nodes * gpus_per_node, rules, [&](std::int64_t now, int at, bool runs) {

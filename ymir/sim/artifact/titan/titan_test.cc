@@ -170,6 +170,41 @@ TEST_F(Published, EveryTraceRunsUnderEveryPolicyAndEndsWithoutAJobOnAGpu) {
   }
 }
 
+TEST_F(Published, TheMoreAPolicyKnowsTheShorterTheMean) {
+  const std::vector<std::string> policies = {"titan", "optimus@titan", "themis@titan", "srtf@titan",
+                                             "tiresias@titan"};
+  for (const std::string& name : kTraces) {
+    const Trace jobs = trace(name);
+    double before = 0;
+    for (const std::string& policy : policies) {
+      const auto result = run(policy, jobs);
+
+      ASSERT_TRUE(result) << result.error().message;
+      EXPECT_GT(mean_jct(*result), before) << policy << " on " << name;
+      before = mean_jct(*result);
+    }
+  }
+}
+
+TEST_F(Published, OtherClustersAndIntervalsRunOrNameTheLookUpThatNoTableHolds) {
+  const Trace jobs = trace("FM-1-vit");
+  for (const Policy& policy : titan_policies())
+    for (const auto& [nodes, width, interval] :
+         {std::tuple{4, 4, 120.0}, {16, 4, 120.0}, {20, 2, 60.0}, {4, 8, 300.0}}) {
+      const auto result = policy.run(jobs, {.nodes = nodes,
+                                            .gpus_per_node = width,
+                                            .interval_s = interval,
+                                            .profiles = data + "/profiles/titan"});
+
+      if (!result) {
+        EXPECT_EQ(result.error().code, ErrorCode::kNotFound);
+        EXPECT_THAT(result.error().message, HasSubstr("no step time of vit at placement"));
+      } else {
+        EXPECT_EQ(result->jobs.size(), jobs.jobs.size());
+      }
+    }
+}
+
 TEST_F(Published, TwoRunsAreEqual) {
   const Trace jobs = trace("FM-1-roberta-large");
 

@@ -42,7 +42,7 @@ Result<World> World::make(const Trace& trace, const Options& options, const Sett
   if (world.nodes_ > kMaxGpus / world.gpus_per_node_)
     return Error{ErrorCode::kInvalidArgument, fmt::format("more than {} GPUs: {} x {}", kMaxGpus,
                                                           world.nodes_, world.gpus_per_node_)};
-  world.checkpoint_s_ = settings.number("titan.checkpoint_s", 30);
+  world.checkpoint_s_ = settings.number("clock.checkpoint_s", 30);
   YMIR_TRY_ASSIGN(TitanProfile profile,
                   TitanProfile::read({.folder = options.profiles,
                                       .gpu_type = settings.word("profiles.gpu_type", "V100"),
