@@ -50,12 +50,6 @@ std::uint64_t pollux_placement_id(std::span<const int> placement) {
   return least;
 }
 
-std::vector<int> packed_placement(int gpus, int gpus_per_node) {
-  std::vector<int> placement(static_cast<std::size_t>(gpus / gpus_per_node), gpus_per_node);
-  if (gpus % gpus_per_node > 0) placement.push_back(gpus % gpus_per_node);
-  return placement;
-}
-
 const PolluxApplication* PolluxProfile::find(std::string_view name) const {
   const auto at = std::lower_bound(
       applications.begin(), applications.end(), name,

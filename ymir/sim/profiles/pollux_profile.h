@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "ymir/base/result.h"
+#include "ymir/sim/profiles/placement.h"
 #include "ymir/sim/profiles/scattered.h"
 
 namespace ymir {
@@ -120,7 +121,5 @@ Result<PolluxProfile> read_pollux_profile(const std::string& folder,
 // The digits of the lexicographically smallest rotation, as a number: {4, 2} is 24. 0 when it
 // cannot be written so: a node with more than 9 GPUs, more than 19 nodes, no node.
 std::uint64_t pollux_placement_id(std::span<const int> placement);
-// 4, 4, .., rest.
-std::vector<int> packed_placement(int gpus, int gpus_per_node);
 
 }  // namespace ymir

@@ -59,24 +59,6 @@ bool insert(auto& points, const auto& point) {
 
 }  // namespace
 
-std::vector<int> packed_placement(int gpus, int gpus_per_node) {
-  std::vector<int> placement(static_cast<std::size_t>(gpus / gpus_per_node), gpus_per_node);
-  if (gpus % gpus_per_node > 0) placement.push_back(gpus % gpus_per_node);
-  return placement;
-}
-
-std::string placement_key(std::span<const int> placement) {
-  std::string digits;
-  for (const int count : placement) {
-    if (count < 1 || count > 9) return {};
-    digits += static_cast<char>('0' + count);
-  }
-  std::string smallest = digits;
-  for (std::size_t i = 1; i < digits.size(); ++i)
-    smallest = std::min(smallest, digits.substr(i) + digits.substr(0, i));
-  return smallest;
-}
-
 BatchSplit split_batch(const JobKind& kind, int gpus) {
   const double local = static_cast<double>(ceil_of(static_cast<double>(kind.batch) / gpus));
   auto accumulation = static_cast<int>(ceil_of(local / static_cast<double>(kind.max_local))) - 1;

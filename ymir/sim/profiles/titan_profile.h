@@ -7,8 +7,7 @@
 // lut/GPU/MODEL_{placements,scalability,memory,context_switch}.csv. Reading is bounded and names
 // file:line. A look-up in no table is an error that names the look-up (kNotFound), never a guess.
 //
-// A placement is the number of GPUs on each node a job uses, in the order of the nodes, without
-// zeros. Immutable after reading; any thread.
+// Placements: placement.h. Immutable after reading; any thread.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +19,7 @@
 #include <vector>
 
 #include "ymir/base/result.h"
+#include "ymir/sim/profiles/placement.h"
 
 namespace ymir {
 
@@ -123,10 +123,5 @@ class TitanProfile {
   std::map<std::string, std::vector<std::pair<std::int64_t, double>>> memory_{};
   std::map<std::string, double> switch_{};
 };
-
-// As few nodes as can be: 10 GPUs on nodes of 4 are {4, 4, 2}.
-std::vector<int> packed_placement(int gpus, int gpus_per_node);
-// The key of the tables: "1213" for {2, 1, 3, 1}. Empty when a count is over 9.
-std::string placement_key(std::span<const int> placement);
 
 }  // namespace ymir
