@@ -8,10 +8,15 @@
 #include "ymir/base/file.h"
 #include "ymir/base/json.h"
 #include "ymir/base/text.h"
+#include "ymir/sim/artifact/artifact.h"
+#include "ymir/sim/trace/lint.h"
+#include "ymir/sim/trace/workload_of.h"
 
 namespace ymir {
 
 namespace {
+
+using Settings = std::map<std::string, std::string>;
 
 SimCommandOutput fails(const Error& error) {
   const bool input = error.code == ErrorCode::kInvalidArgument ||
@@ -20,15 +25,61 @@ SimCommandOutput fails(const Error& error) {
   return {.exit_code = input ? 2 : 1, .out = "", .err = "ymir: " + error.message + "\n"};
 }
 
-Result<Workload> read_workload(const std::string& file, const std::string& format) {
-  if (format != "ymir")
-    return Error{ErrorCode::kInvalidArgument, "unknown format " + format + " (known: ymir)"};
-  YMIR_TRY_ASSIGN(const std::string text, read_file(file));
-  return parse_workload(file, text);
+// The file as it is known to the public simulators, and what is true of its jobs. A trace without a
+// truth is still one that public simulators run: then the reason is a warning.
+Result<SimulationInput> read_input(const SimulateCommand& command, const TruthOptions& truth) {
+  SimulationInput input{.name = command.workload};
+  if (command.format == "ymir") {
+    YMIR_TRY_ASSIGN(const std::string text, read_file(command.workload));
+    YMIR_TRY_ASSIGN(input.workload, parse_workload(command.workload, text));
+    return input;
+  }
+  const auto& formats = trace_formats();
+  if (std::ranges::find(formats, command.format) == formats.end())
+    return Error{ErrorCode::kInvalidArgument, fmt::format("unknown format {} (known: ymir, {})",
+                                                          command.format, join(formats, ", "))};
+  YMIR_TRY_ASSIGN(input.trace, read_trace(command.format, command.workload));
+  input.warnings = input.trace->warnings;
+  auto workload = workload_of(*input.trace, command.profiles, truth);
+  const bool all_public = std::ranges::all_of(command.policies, [](const std::string& policy) {
+    return std::ranges::find(artifact::policies(), policy, &artifact::Policy::name) !=
+           artifact::policies().end();
+  });
+  if (workload)
+    input.workload = *std::move(workload);
+  else if (all_public)
+    input.warnings.push_back("no truth of jobs alone: " + workload.error().message);
+  else
+    return workload.error();
+  return input;
 }
 
-Result<std::map<std::string, std::string>> settings_of(const std::vector<std::string>& set) {
-  std::map<std::string, std::string> settings;
+// "7", "1..10", "1,3,5".
+Result<std::vector<std::uint64_t>> parse_seeds(const std::string& text) {
+  const Error wrong{ErrorCode::kInvalidArgument, "--seed takes K, K..L or K,L,M: " + text};
+  std::vector<std::uint64_t> seeds;
+  const auto one = [](std::string_view word) {
+    const auto value = parse_int(word);
+    return value && *value >= 0 ? value : std::nullopt;
+  };
+  if (const std::size_t dots = text.find(".."); dots != std::string::npos) {
+    const auto from = one(std::string_view(text).substr(0, dots));
+    const auto to = one(std::string_view(text).substr(dots + 2));
+    if (!from || !to || *to < *from || *to - *from >= 1000) return wrong;
+    for (std::int64_t seed = *from; seed <= *to; ++seed)
+      seeds.push_back(static_cast<std::uint64_t>(seed));
+    return seeds;
+  }
+  for (const std::string_view word : split(text, ',')) {
+    const auto seed = one(word);
+    if (!seed) return wrong;
+    seeds.push_back(static_cast<std::uint64_t>(*seed));
+  }
+  return seeds;
+}
+
+Result<Settings> settings_of(const std::vector<std::string>& set) {
+  Settings settings;
   for (const std::string& word : set) {
     const std::size_t equals = word.find('=');
     if (equals == std::string::npos || equals == 0)
@@ -43,13 +94,14 @@ std::string seconds(double value) {
 }
 
 std::string table_of(const std::vector<SimulationSummary>& summaries) {
-  std::string text =
-      fmt::format("{:<20} {:>8} {:>10} {:>10} {:>10} {:>10} {:>8} {:>9} {:>8}\n", "policy",
-                  "finished", "avg JCT s", "p50", "p99", "wait s", "rho max", "transfer", "wall s");
+  std::string text = fmt::format(
+      "{:<20} {:>5} {:>8} {:>10} {:>10} {:>10} {:>10} {:>8} {:>9} {:>8}\n", "policy", "seed",
+      "finished", "avg JCT s", "p50", "p99", "wait s", "rho max", "transfer", "wall s");
   for (const SimulationSummary& s : summaries)
-    text += fmt::format("{:<20} {:>8} {:>10} {:>10} {:>10} {:>10} {:>8.2f} {:>8.1f}% {:>8.1f}\n",
-                        s.policy, s.finished, seconds(s.avg_jct_s), seconds(s.p50_jct_s),
-                        seconds(s.p99_jct_s), seconds(s.avg_queueing_s), s.rho_max,
+    text += fmt::format("{:<20} {:>5} {:>8} {:>10} {:>10} {:>10} {:>10} {:>8} {:>8.1f}% {:>8.1f}\n",
+                        s.policy, s.seed, s.finished, seconds(s.avg_jct_s), seconds(s.p50_jct_s),
+                        seconds(s.p99_jct_s), seconds(s.avg_queueing_s),
+                        std::isfinite(s.rho_max) ? fmt::format("{:.2f}", s.rho_max) : "-",
                         100 * (1 - s.mode_share.at("normal")), s.wall_s);
   return text;
 }
@@ -58,6 +110,8 @@ std::string json_of(const std::vector<SimulationSummary>& summaries) {
   Json list = Json::array();
   for (const SimulationSummary& s : summaries)
     list.push_back({{"policy", s.policy},
+                    {"seed", s.seed},
+                    {"invariants_broken", s.broken},
                     {"finished", s.finished},
                     {"censored", s.censored},
                     {"avg_jct_s", std::isfinite(s.avg_jct_s) ? Json(s.avg_jct_s) : Json()},
@@ -68,24 +122,68 @@ std::string json_of(const std::vector<SimulationSummary>& summaries) {
   return canonical(Json{{"data", list}}) + "\n";
 }
 
+// Takes rho, theta and truth.KEY out of the settings.
+Result<> own_settings(Settings& settings, SimulateOptions& options, TruthOptions& truth) {
+  if (const auto rho = settings.find("rho"); rho != settings.end()) {
+    options.rho = rho->second;
+    settings.erase(rho);
+  }
+  if (const auto theta = settings.find("theta"); theta != settings.end()) {
+    const auto value = parse_double(theta->second);
+    if (!value) return Error{ErrorCode::kInvalidArgument, "theta must be a number"};
+    options.theta = *value;
+    settings.erase(theta);
+  }
+  for (auto entry = settings.begin(); entry != settings.end();) {
+    if (!entry->first.starts_with("truth.")) {
+      ++entry;
+      continue;
+    }
+    if (entry->first == "truth.gpu_type")
+      truth.gpu_type = entry->second;
+    else
+      truth.settings[entry->first.substr(6)] = entry->second;
+    entry = settings.erase(entry);
+  }
+  options.settings = settings;
+  return Ok{};
+}
+
 }  // namespace
 
-SimCommandOutput run_simulate_command(const SimulateCommand& command,
-                                      const MakeBeliefs& estimator) {
-  const auto workload = read_workload(command.workload, command.format);
-  if (!workload) return fails(workload.error());
-  const auto settings = settings_of(command.set);
+SimCommandOutput run_simulate_command(
+    const SimulateCommand& command, const MakeBeliefs& estimator,
+    const std::function<void(const SimulationProgress&)>& progress) {
+  auto settings = settings_of(command.set);
   if (!settings) return fails(settings.error());
-  const SimulateOptions options{.policies = command.policies,
-                                .nodes = command.nodes,
-                                .gpus_per_node = command.gpus_per_node,
-                                .interval = Seconds(command.interval),
-                                .seed = command.seed,
-                                .settings = *settings,
-                                .out = command.out};
-  const auto summaries = simulate(*workload, options, command.oracle ? MakeBeliefs{} : estimator);
+  const auto seeds = parse_seeds(command.seeds);
+  if (!seeds) return fails(seeds.error());
+  SimulateOptions options{.policies = command.policies,
+                          .nodes = command.nodes,
+                          .gpus_per_node = command.gpus_per_node,
+                          .interval = Seconds(command.interval),
+                          .seeds = *seeds,
+                          .threads = command.threads,
+                          .noise = command.noise,
+                          .profiles = command.profiles,
+                          .baseline = command.baseline,
+                          .out = command.out};
+  TruthOptions truth{.nodes = command.nodes, .gpus_per_node = command.gpus_per_node};
+  if (const auto own = own_settings(*settings, options, truth); !own) return fails(own.error());
+  if (const auto sound = options.validate(); !sound) return fails(sound.error());
+  const auto input = read_input(command, truth);
+  if (!input) return fails(input.error());
+  const auto summaries =
+      simulate(*input, options, command.oracle ? MakeBeliefs{} : estimator, {.progress = progress});
   if (!summaries) return fails(summaries.error());
-  return {.out = command.json ? json_of(*summaries) : table_of(*summaries)};
+  SimCommandOutput output{.out = command.json ? json_of(*summaries) : table_of(*summaries)};
+  for (const std::string& warning : input->warnings) output.err += "warning: " + warning + "\n";
+  for (const SimulationSummary& summary : *summaries)
+    for (const std::string& fault : summary.broken) {
+      output.exit_code = 1;
+      output.err += fmt::format("ymir: {} seed {}: {}\n", summary.policy, summary.seed, fault);
+    }
+  return output;
 }
 
 SimCommandOutput run_generate_command(const WorkloadCommand& command) {
@@ -99,34 +197,15 @@ SimCommandOutput run_generate_command(const WorkloadCommand& command) {
                              workload->nodes * workload->gpus_per_node)};
 }
 
-SimCommandOutput run_lint_command(const std::string& file, const std::string& format, bool json) {
-  const auto workload = read_workload(file, format);
-  if (!workload) return fails(workload.error());
-  std::vector<std::string> warnings;
-  const double load = offered_load(*workload);
-  if (load > 1) warnings.push_back(fmt::format("load {:.2f} > 1: the queue grows", load));
-  int too_wide = 0, never = 0;
-  for (const WorkloadJob& job : workload->jobs) {
-    too_wide += job.gpus > workload->gpus_per_node ? 1 : 0;
-    never += job.max_steps < job.steps ? 1 : 0;
-  }
-  std::vector<std::string> faults;
-  if (too_wide > 0) faults.push_back(fmt::format("{} jobs ask for more than a node", too_wide));
-  if (never > 0) faults.push_back(fmt::format("{} jobs end before their target", never));
-  SimCommandOutput output{.exit_code = faults.empty() ? 0 : 1};
-  if (json) {
-    output.out = canonical(Json{{"jobs", workload->jobs.size()},
-                                {"load", load},
-                                {"warnings", warnings},
-                                {"faults", faults}}) +
-                 "\n";
-    return output;
-  }
-  output.out = fmt::format("{}: {} jobs, {} GPUs, load {:.2f}\n", file, workload->jobs.size(),
-                           workload->nodes * workload->gpus_per_node, load);
-  for (const std::string& fault : faults) output.out += "fault: " + fault + "\n";
-  for (const std::string& warning : warnings) output.out += "warning: " + warning + "\n";
-  return output;
+SimCommandOutput run_lint_command(const LintCommand& command) {
+  const auto lint = lint_file(command.format, command.file,
+                              {.profiles = command.profiles,
+                               .nodes = command.nodes,
+                               .gpus_per_node = command.gpus_per_node,
+                               .window_s = command.window_s});
+  if (!lint) return fails(lint.error());
+  return {.exit_code = lint->num_faults == 0 ? 0 : 1,
+          .out = command.json ? to_json(*lint) : to_text(command.file, *lint)};
 }
 
 }  // namespace ymir

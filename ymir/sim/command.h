@@ -2,6 +2,7 @@
 // (contracts.md, "Simulation"). No terminal, no exit; files are read and written here.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,17 +18,24 @@ struct SimCommandOutput {
 
 struct SimulateCommand {
   std::string workload{};       // file
-  std::string format = "ymir";  // the only one so far
+  std::string format = "ymir";  // or one of trace_formats()
+  std::string profiles{};       // folder: step times and curves of a trace's jobs
   std::vector<std::string> policies{"ymir"};
   int nodes = 0, gpus_per_node = 0;  // 0: as the workload says
-  double interval = 120;             // seconds
-  std::uint64_t seed = 0;
-  std::vector<std::string> set{};  // KEY=VALUE, for the policies
-  std::string out{};               // folder
-  bool oracle = false;             // beliefs from the truth for every policy
+  double interval = 0;               // seconds; 0: 120, and that of each public simulator
+  std::string seeds = "0";           // "7", "1..10", "1,3,5"
+  int threads = 1;
+  double noise = 0;  // of evaluations
+  std::string baseline{};
+  // KEY=VALUE, for the policies; rho, theta and truth.KEY are read here.
+  std::vector<std::string> set{};
+  std::string out{};    // folder
+  bool oracle = false;  // beliefs from the truth for every policy
   bool json = false;
 };
-SimCommandOutput run_simulate_command(const SimulateCommand& command, const MakeBeliefs& estimator);
+SimCommandOutput run_simulate_command(
+    const SimulateCommand& command, const MakeBeliefs& estimator,
+    const std::function<void(const SimulationProgress&)>& progress = {});
 
 // `ymir workload generate`: writes `out`, or prints the workload when it is empty.
 struct WorkloadCommand {
@@ -35,7 +43,16 @@ struct WorkloadCommand {
   std::string out{};
 };
 SimCommandOutput run_generate_command(const WorkloadCommand& command);
-// `ymir workload lint FILE`: load and warnings; exit code 1 when it has faults.
-SimCommandOutput run_lint_command(const std::string& file, const std::string& format, bool json);
+// `ymir workload lint FILE`: faults by line, warnings, and what the jobs ask of the cluster; exit
+// code 1 when it has faults.
+struct LintCommand {
+  std::string file{};
+  std::string format = "ymir";
+  std::string profiles{};
+  int nodes = 0, gpus_per_node = 0;  // 0: as the file says
+  double window_s = 0;               // of the load; 0: from the first to the last submission
+  bool json = false;
+};
+SimCommandOutput run_lint_command(const LintCommand& command);
 
 }  // namespace ymir

@@ -72,6 +72,7 @@ struct Scenario {
   FaultOptions faults{};
   bool faulty = false;
   std::vector<Expectation> expectations{};
+  std::function<void(const Event&)> watch{};  // hears every event of the log, for a progress line
 };
 
 // Errors name file:line. At most 1 MiB, 10,000 lines and 10,000 jobs.

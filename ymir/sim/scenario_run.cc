@@ -9,10 +9,13 @@ namespace ymir {
 namespace {
 
 // Tells the world when nobody is left, because a job may also end by the controller's decision.
-Beliefs watched(Beliefs beliefs, SimWorld& world, std::size_t num_jobs) {
+Beliefs watched(Beliefs beliefs, SimWorld& world, const Scenario& scenario) {
   const auto observe = beliefs.observe;
-  beliefs.observe = [observe, &world, num_jobs](const Event& event, const Snapshot& after) {
+  const std::size_t num_jobs = scenario.jobs.size();
+  beliefs.observe = [observe, &world, &scenario, num_jobs](const Event& event,
+                                                           const Snapshot& after) {
     observe(event, after);
+    if (scenario.watch) scenario.watch(event);
     const bool all_ended =
         std::ranges::all_of(after.jobs, [](const auto& entry) { return entry.second.ended(); });
     if (after.jobs.size() == num_jobs && all_ended && after.runs.empty()) world.finish();
@@ -98,7 +101,7 @@ Result<ScenarioRun> run_scenario(const Scenario& scenario, const MakeBeliefs& es
     Beliefs beliefs = scenario.real_estimator ? estimator() : oracle.bind();
     YMIR_TRY_ASSIGN(const auto controller,
                     Controller::create(options, way, *log, *policy,
-                                       watched(std::move(beliefs), world, scenario.jobs.size())));
+                                       watched(std::move(beliefs), world, scenario)));
     YMIR_TRY(controller->run());
     run.state = controller->state();
     run.counts["refused_reports"] += static_cast<std::int64_t>(controller->num_refused());

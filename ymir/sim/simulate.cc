@@ -3,317 +3,367 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <mutex>
+#include <set>
+#include <thread>
 
 #include "ymir/base/file.h"
 #include "ymir/base/hash.h"
 #include "ymir/base/json.h"
+#include "ymir/base/text.h"
 #include "ymir/core/codec.h"
+#include "ymir/sim/artifact/artifact.h"
+#include "ymir/sim/metrics/check_run.h"
+#include "ymir/sim/report/report.h"
+#include "ymir/sim/report/tables.h"
 
 namespace ymir {
 
 namespace {
 
-// Quantile by linear interpolation between order statistics, rank (n - 1) p.
-double quantile(std::vector<double> values, double p) {
-  if (values.empty()) return std::nan("");
-  std::ranges::sort(values);
-  const double rank = static_cast<double>(values.size() - 1) * p;
-  const auto below = static_cast<std::size_t>(rank);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (values[above] - values[below]) * (rank - static_cast<double>(below));
-}
-double mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return values.empty() ? std::nan("") : sum / static_cast<double>(values.size());
+using Settings = std::map<std::string, std::string>;
+
+Error wrong(const std::string& what) { return {ErrorCode::kInvalidArgument, what}; }
+
+const artifact::Policy* find_artifact(const std::string& name) {
+  const auto& all = artifact::policies();
+  const auto found = std::ranges::find(all, name, &artifact::Policy::name);
+  return found == all.end() ? nullptr : &*found;
 }
 
-bool finished(const JobView& job) {
-  return job.state == JobState::kSucceeded && job.result && job.result->target_reached;
+std::string family_of(const std::string& policy) {
+  return policy.substr(0, policy.find_first_of("@:"));
 }
 
-// Mean number of active jobs over a span, from submissions and ends.
-class ActiveJobs {
- public:
-  explicit ActiveJobs(const Snapshot& state) {
-    for (const auto& [id, job] : state.jobs) {
-      change_[to_seconds(job.submitted)] += 1;
-      if (job.finished) change_[to_seconds(*job.finished)] -= 1;
-    }
-    double at = 0, area = 0, active = 0;
-    for (const auto& [time, delta] : change_) {
-      area += active * (time - at);
-      at = time;
-      active += delta;
-      points_[time] = {area, active};
-    }
+// What of --set is meant for a policy: "srtf.hysteresis" for srtf and its variants, a word without
+// a policy's name before it for all.
+Settings settings_for(const std::string& policy, const SimulateOptions& options) {
+  Settings mine;
+  for (const auto& [key, value] : options.settings) {
+    const std::string owner = key.substr(0, key.find('.'));
+    const bool named = std::ranges::any_of(options.policies, [&](const std::string& other) {
+      return family_of(other) == owner && owner != key;
+    });
+    if (!named || owner == family_of(policy)) mine[key] = value;
   }
-  double mean(double from, double to) const {
-    return to > from ? (area_until(to) - area_until(from)) / (to - from) : 1;
+  return mine;
+}
+
+// Everything that one run needs, read by all threads.
+struct Shared {
+  const SimulationInput& input;
+  const SimulateOptions& options;
+  const MakeBeliefs& estimator;
+  int nodes = 0, gpus_per_node = 0;
+  std::string workload_hash{};
+};
+
+struct Done {
+  RunRecord record{};
+  SimulationSummary summary{};
+  std::string events{};
+  std::string pairs{};
+  std::string config{};
+};
+
+std::string config_of(const Shared& shared, const std::string& policy, std::uint64_t seed) {
+  const SimulateOptions& o = shared.options;
+  return canonical(Json{{"policy", policy},
+                        {"nodes", shared.nodes},
+                        {"gpus_per_node", shared.gpus_per_node},
+                        {"interval_s", o.interval.count()},
+                        {"seed", seed},
+                        {"noise", o.noise},
+                        {"theta", o.theta},
+                        {"rho", o.rho},
+                        {"beliefs", shared.estimator ? "estimator" : "oracle"},
+                        {"settings", settings_for(policy, o)},
+                        {"workload", shared.workload_hash}});
+}
+
+// The rows of a public simulator's events.jsonl: who held what from when on.
+std::string events_of(const artifact::Run& run) {
+  std::string text;
+  for (const artifact::Change& change : run.changes)
+    text += canonical(Json{{"at_s", change.at_s},
+                           {"job", run.jobs[static_cast<std::size_t>(change.job)].name},
+                           {"nodes", change.nodes}}) +
+            "\n";
+  for (const artifact::JobResult& job : run.jobs)
+    text += canonical(Json{{"at_s", job.completion_s},
+                           {"job", job.name},
+                           {"outcome", job.finished ? "finished" : "censored"},
+                           {"promotions", job.promotions},
+                           {"target_num_gpus", job.last_gpus}}) +
+            "\n";
+  return text;
+}
+
+// What the metrics may know of each job alone, in the order of `record`.
+SoloTruth solo_truth(const Workload& workload, const RunRecord& record, Seconds start) {
+  std::map<std::string_view, const WorkloadJob*> by_name;
+  for (const WorkloadJob& job : workload.jobs) by_name[job.name] = &job;
+  std::vector<const WorkloadJob*> jobs;
+  SoloTruth truth{.start_s = start.count()};
+  for (const JobRecord& job : record.jobs) {
+    const auto found = by_name.find(job.name);
+    jobs.push_back(found == by_name.end() ? nullptr : found->second);
+    truth.min_gpus.push_back(jobs.back() ? jobs.back()->min_gpus : 1);
+    truth.max_gpus.push_back(jobs.back() ? jobs.back()->max_gpus : 1);
+  }
+  truth.seconds = [jobs](std::size_t i, int gpus) {
+    return jobs[i] ? solo_seconds(*jobs[i], gpus) : std::nan("");
+  };
+  return truth;
+}
+
+Result<Done> run_artifact(const Shared& shared, const artifact::Policy& policy,
+                          std::uint64_t seed) {
+  const artifact::Options options{.nodes = shared.nodes,
+                                  .gpus_per_node = shared.gpus_per_node,
+                                  .interval_s = shared.options.interval.count(),
+                                  .seed = seed,
+                                  .profiles = shared.options.profiles,
+                                  .settings = settings_for(policy.name, shared.options)};
+  YMIR_TRY_ASSIGN(const artifact::Run run, policy.run(*shared.input.trace, options));
+  Done done;
+  done.record = record_of(run, *shared.input.trace, shared.nodes, shared.gpus_per_node);
+  done.record.policy = policy.name;
+  done.record.seed = seed;
+  done.record.trace = shared.input.name;
+  done.events = events_of(run);
+  done.pairs = pairs_csv(done.record, nullptr);
+  SummaryTruth truth{.theta = shared.options.theta, .rho = shared.options.rho};
+  SoloTruth solo;
+  if (shared.input.workload) {
+    solo = solo_truth(*shared.input.workload, done.record, Seconds(0));
+    truth.solo = &solo;
+  } else {
+    done.record.notes.push_back("what jobs take alone is not known: no fairness, no slowdown");
+  }
+  done.record.notes.push_back(
+      "the switch time of a public simulator is part of `useful`; R8 is left out, because its job "
+      "model is its own");
+  done.summary = summarise(done.record, truth);
+  done.summary.broken = check_run(done.record);
+  return done;
+}
+
+Result<Done> run_controller(const Shared& shared, const std::string& policy, std::uint64_t seed,
+                            const std::function<void()>& job_ended) {
+  const Workload& workload = *shared.input.workload;
+  SimulateOptions options = shared.options;
+  options.settings = settings_for(policy, shared.options);
+  options.seeds = {seed};
+  if (options.interval.count() <= 0) options.interval = Seconds(120);
+  Scenario scenario = scenario_of(workload, options, policy);
+  scenario.real_estimator = static_cast<bool>(shared.estimator) && policy != "ymir:oracle";
+  scenario.watch = [&job_ended](const Event& event) {
+    if (std::holds_alternative<JobFinished>(event.body)) job_ended();
+  };
+  YMIR_TRY_ASSIGN(ScenarioRun run, run_scenario(scenario, shared.estimator));
+  Done done;
+  done.record = record_of(run.log, run.state, workload);
+  done.record.policy = policy;
+  done.record.seed = seed;
+  done.record.trace = shared.input.name;
+  done.record.nodes = shared.nodes;
+  done.record.gpus_per_node = shared.gpus_per_node;
+  done.record.solve_ms = std::move(run.solve_ms);
+  const JobModel model = model_of(scenario);
+  const PairTruth pairs(workload, model);
+  const SoloTruth solo = solo_truth(workload, done.record, scenario.cluster.start_time);
+  done.summary = summarise(
+      done.record, {.solo = &solo, .pairs = &pairs, .theta = options.theta, .rho = options.rho});
+  done.pairs = pairs_csv(done.record, &pairs);
+  const bool cut_off = run.state.now >= scenario.cluster.horizon;
+  done.summary.broken = check_run(
+      done.record,
+      {.least_seconds =
+           [&](std::size_t i) { return pairs.least_seconds(static_cast<int>(i), options.noise); },
+       .until_horizon = cut_off});
+  if (cut_off) done.summary.notes.push_back("cut off at the horizon: jobs were left over");
+  for (const Event& event : run.log) done.events += encode_line(event) + "\n";
+  return done;
+}
+
+Result<> write_run(const SimulateOptions& options, const Done& done, bool first_seed) {
+  std::string folder = options.out + "/" + done.record.policy;
+  if (!first_seed) folder += fmt::format("/seed-{}", done.record.seed);
+  YMIR_TRY(make_folders(folder));
+  YMIR_TRY(write_file(folder + "/events.jsonl", done.events));
+  YMIR_TRY(write_file(folder + "/jobs.csv", jobs_csv(done.record)));
+  YMIR_TRY(write_file(folder + "/timeline.csv", timeline_csv(done.record)));
+  YMIR_TRY(write_file(folder + "/rounds.csv", rounds_csv(done.record)));
+  YMIR_TRY(write_file(folder + "/pairs.csv", done.pairs));
+  return write_file(folder + "/summary.json", summary_json(done.summary, done.config));
+}
+
+// All runs, on threads that share nothing but the inputs and a counter.
+class Runs {
+ public:
+  Runs(const Shared& shared, const SimulationTold& told) : shared_(shared), told_(told) {
+    for (const std::string& policy : shared.options.policies)
+      for (const std::uint64_t seed : shared.options.seeds) tasks_.emplace_back(policy, seed);
+    done_.resize(tasks_.size());
+  }
+
+  Result<> run() {
+    {
+      std::vector<std::jthread> threads;
+      const auto many =
+          std::min<std::size_t>(static_cast<std::size_t>(shared_.options.threads), tasks_.size());
+      for (std::size_t i = 1; i < many; ++i) threads.emplace_back([this] { work(); });
+      work();
+    }
+    for (const auto& done : done_)
+      if (!done)
+        return wrong("a run was not held");
+      else if (!*done)
+        return done->error();
+    return Ok{};
+  }
+  std::vector<Done> take() && {
+    std::vector<Done> all;
+    for (auto& done : done_) all.push_back(std::move(**done));
+    return all;
   }
 
  private:
-  double area_until(double time) const {
-    auto after = points_.upper_bound(time);
-    if (after == points_.begin()) return 0;
-    const auto& [at, point] = *std::prev(after);
-    return point.first + point.second * (time - at);
-  }
-  std::map<double, double> change_;
-  std::map<double, std::pair<double, double>> points_;  // area before, active after
-};
-
-// Finish-time fairness (policies.md 4.1, `share`): JCT / run time alone on the fair share.
-std::vector<double> fairness(const Scenario& scenario, const Snapshot& state) {
-  const JobModel model = model_of(scenario);
-  const ActiveJobs active(state);
-  double gpus = 0;
-  for (const int slots : scenario.cluster.nodes) gpus += slots;
-  std::vector<double> rho;
-  for (const auto& [id, job] : state.jobs) {
-    if (!finished(job)) continue;
-    const double from = to_seconds(job.submitted), to = to_seconds(*job.finished);
-    const double share = gpus / std::max(active.mean(from, to), 1.0);
-    const double least = job.spec.min_gpus, most = job.spec.max_gpus;
-    const double clipped = std::clamp(share, least, most);
-    const auto low = static_cast<int>(std::floor(clipped));
-    const double speed_low = 1 / model.step_time(id, low).count();
-    const double speed_high = 1 / model.step_time(id, low + 1).count();
-    double speed = speed_low + (speed_high - speed_low) * (clipped - low);
-    if (share < least) speed *= share / least;  // time slicing
-    rho.push_back((to - from) / (static_cast<double>(model.job(id).steps) / speed));
-  }
-  return rho;
-}
-
-// What the GPUs did: by run, from its request to its end.
-struct GpuTime {
-  double useful = 0, switching = 0, profile = 0;
-};
-GpuTime gpu_time(const std::vector<Event>& log) {
-  struct Open {
-    Time requested{};
-    std::optional<Time> started{};
-    double slots = 0;
-    bool profile = false;
-  };
-  std::map<RunId, Open> open;
-  GpuTime sum;
-  const auto close = [&](RunId id, Time at) {
-    const auto run = open.find(id);
-    if (run == open.end()) return;
-    const Open& o = run->second;
-    sum.switching += (o.started.value_or(at) - o.requested).count() * o.slots;
-    const double trained = o.started ? (at - *o.started).count() * o.slots : 0;
-    (o.profile ? sum.profile : sum.useful) += trained;
-    open.erase(run);
-  };
-  for (const Event& event : log) {
-    if (const auto* e = std::get_if<RunRequested>(&event.body))
-      open[e->run] = {event.at, {}, static_cast<double>(e->slots.size()), e->profile};
-    if (const auto* e = std::get_if<RunStarted>(&event.body))
-      if (const auto run = open.find(e->run); run != open.end()) run->second.started = event.at;
-    if (const auto* e = std::get_if<RunStopped>(&event.body)) close(e->run, event.at);
-    if (const auto* e = std::get_if<RunLost>(&event.body)) close(e->run, event.at);
-  }
-  return sum;
-}
-
-// The pair does worse together than one after the other, whatever was believed.
-bool false_merge(const JobModel& model, JobId job, const Transfer& transfer) {
-  if (transfer.mode == Mode::kTemporal) return model.temporal_gain(transfer.partner, job) < 0;
-  const JobId first = std::min(job, transfer.partner), second = std::max(job, transfer.partner);
-  const SpatialTruth truth = model.spatial(first, second);
-  const double a = static_cast<double>(model.job(first).steps) * model.step_time(first, 1).count();
-  const double b =
-      static_cast<double>(model.job(second).steps) * model.step_time(second, 1).count();
-  const double step = model.joint_step_time(first, second, 1).count();
-  const double ka = static_cast<double>(model.job(first).steps) / (1 + truth.gain_first);
-  const double kb = static_cast<double>(model.job(second).steps) / (1 + truth.gain_second);
-  return a + b + std::min(a, b) < (ka + kb) * step;
-}
-
-std::map<JobId, std::string> last_modes(const std::vector<Event>& log) {
-  std::map<JobId, std::string> modes;
-  for (const Event& event : log)
-    if (const auto* e = std::get_if<RunRequested>(&event.body); e && !e->profile)
-      for (const JobId job : e->jobs) modes[job] = to_string(e->what.mode);
-  return modes;
-}
-
-std::string csv_number(double value) {
-  return std::isfinite(value) ? fmt::format("{}", value) : "";
-}
-
-std::string jobs_csv(const Workload& workload, const ScenarioRun& run) {
-  std::string csv =
-      "job,backbone,dataset,submission_s,first_start_s,completion_s,jct_s,queueing_s,gpu_seconds,"
-      "restarts,requested_gpus,mode,partner,predicted_gain,actual_gain,rolled_back,outcome\n";
-  const std::map<JobId, std::string> modes = last_modes(run.log);
-  for (const auto& [id, job] : run.state.jobs) {
-    const WorkloadJob& given = workload.jobs[id.value - 1];
-    const auto mode = modes.find(id);
-    const Transfer* transfer = job.transfers.empty() ? nullptr : &job.transfers.back();
-    const bool split = std::ranges::any_of(job.transfers, [](const Transfer& each) {
-      return each.verdict == Transfer::Verdict::kSplit;
-    });
-    const double submitted = to_seconds(job.submitted);
-    const double ended = job.finished ? to_seconds(*job.finished) : std::nan("");
-    csv += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", given.name, given.backbone,
-        given.task, csv_number(submitted),
-        job.first_started ? csv_number(to_seconds(*job.first_started)) : "", csv_number(ended),
-        csv_number(ended - submitted), csv_number(job.waited.count()), csv_number(job.busy.count()),
-        std::max(0, job.starts - 1), given.gpus, mode == modes.end() ? "" : mode->second,
-        transfer ? workload.jobs[transfer->partner.value - 1].name : "",
-        transfer ? csv_number(transfer->card.speedup.p50 - 1) : "",
-        transfer && transfer->settled && !transfer->settled->censored
-            ? csv_number(transfer->settled->actual - 1)
-            : "",
-        transfer ? (split ? "1" : "0") : "", finished(job) ? "finished" : "censored");
-  }
-  return csv;
-}
-
-// From the data check to the start of the profile, summed over the jobs.
-double profile_wait(const std::vector<Event>& log) {
-  double waited = 0;
-  std::map<JobId, Time> checked;
-  for (const Event& event : log) {
-    if (const auto* e = std::get_if<DataChecked>(&event.body)) checked[e->job] = event.at;
-    if (const auto* e = std::get_if<RunRequested>(&event.body); e && e->profile)
-      if (const auto since = checked.find(e->jobs.front()); since != checked.end()) {
-        waited += (event.at - since->second).count();
-        checked.erase(since);
+  void work() {
+    for (std::size_t i = next_++; i < tasks_.size() && !failed_; i = next_++) {
+      Result<Done> done = one(tasks_[i].first, tasks_[i].second);
+      const bool first = tasks_[i].second == shared_.options.seeds.front();
+      if (done)
+        if (Result<> written = write_run(shared_.options, *done, first); !written)
+          done = std::move(written).error();
+      failed_ = failed_ || !done;
+      const std::scoped_lock lock(mutex_);
+      if (done) {
+        done->events.clear();
+        if (!first) done->record.holds.clear();  // only the first seed is drawn
+        if (told_.summary) told_.summary(done->summary);
       }
-  }
-  return waited;
-}
-
-// What the GPUs and the rounds came to.
-void add_cluster(const Scenario& scenario, const ScenarioRun& run, SimulationSummary& summary) {
-  double gpus = 0;
-  for (const int slots : scenario.cluster.nodes) gpus += slots;
-  const GpuTime time = gpu_time(run.log);
-  summary.gpu_seconds = {
-      {"useful", time.useful},
-      {"switch", time.switching},
-      {"profile", time.profile},
-      {"idle", gpus * summary.makespan_s - time.useful - time.switching - time.profile}};
-  for (const Event& event : run.log)
-    if (const auto* e = std::get_if<PlanAdopted>(&event.body)) {
-      ++summary.rounds;
-      summary.unproved_rounds += e->plan.proof == "optimal" ? 0 : 1;
-    }
-  if (!run.solve_ms.empty()) {
-    summary.solver_ms_mean = mean(run.solve_ms);
-    summary.solver_ms_p99 = quantile(run.solve_ms, 0.99);
-    summary.solver_ms_max = quantile(run.solve_ms, 1);
-  }
-  summary.profile_wait_s = profile_wait(run.log);
-}
-
-SimulationSummary summarise(const Scenario& scenario, const ScenarioRun& run) {
-  SimulationSummary summary{.policy = scenario.policy};
-  const JobModel model = model_of(scenario);
-  std::vector<double> jct, queueing;
-  double first = 1e300, last = 0;
-  std::map<std::string, double> modes;
-  for (const auto& [id, mode] : last_modes(run.log)) modes[mode] += 1;
-  for (const auto& [id, job] : run.state.jobs) {
-    first = std::min(first, to_seconds(job.submitted));
-    if (job.finished) last = std::max(last, to_seconds(*job.finished));
-    (finished(job) ? summary.finished : summary.censored) += 1;
-    if (!finished(job)) continue;
-    jct.push_back((*job.finished - job.submitted).count());
-    queueing.push_back(job.waited.count());
-    for (const Transfer& transfer : job.transfers) {
-      summary.rollbacks += transfer.verdict == Transfer::Verdict::kSplit ? 1 : 0;
-      summary.false_merges += false_merge(model, id, transfer) ? 1 : 0;
-      if (transfer.settled) summary.extra_jct_s += transfer.settled->extra.count();
+      done_[i] = std::move(done);
+      ++finished_;
+      tell();
     }
   }
-  for (const char* mode : {"normal", "temporal", "spatial"})
-    summary.mode_share[mode] =
-        modes[mode] / static_cast<double>(std::max<std::size_t>(run.state.jobs.size(), 1));
-  summary.avg_jct_s = mean(jct);
-  summary.p50_jct_s = quantile(jct, 0.5);
-  summary.p99_jct_s = quantile(jct, 0.99);
-  summary.max_jct_s = quantile(jct, 1);
-  summary.avg_queueing_s = mean(queueing);
-  summary.longest_wait_s = quantile(queueing, 1);
-  summary.makespan_s = std::max(0.0, last - first);
-  const std::vector<double> rho = fairness(scenario, run.state);
-  summary.rho_max = quantile(rho, 1);
-  summary.rho_unfair_share =
-      static_cast<double>(std::ranges::count_if(rho, [](double r) { return r > 1; })) /
-      static_cast<double>(std::max<std::size_t>(rho.size(), 1));
-  add_cluster(scenario, run, summary);
-  return summary;
+  Result<Done> one(const std::string& policy, std::uint64_t seed) {
+    const auto begin = std::chrono::steady_clock::now();
+    const artifact::Policy* from = find_artifact(policy);
+    const std::function<void()> job_ended = [this] { ended(); };
+    Result<Done> done = from ? run_artifact(shared_, *from, seed)
+                             : run_controller(shared_, policy, seed, job_ended);
+    if (!done) return annotate(std::move(done).error(), policy);
+    done->config = config_of(shared_, policy, seed);
+    done->summary.wall_s =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return done;
+  }
+  void ended() {
+    const std::scoped_lock lock(mutex_);
+    ++jobs_ended_;
+    if (jobs_ended_ % 16 == 0) tell();
+  }
+  void tell() const {
+    if (!told_.progress) return;
+    const double jobs = static_cast<double>(
+        shared_.input.workload ? shared_.input.workload->jobs.size() : std::size_t{1});
+    const double all = static_cast<double>(tasks_.size());
+    const double by_jobs = static_cast<double>(jobs_ended_) / jobs / all;
+    const double by_runs = static_cast<double>(finished_) / all;
+    told_.progress(
+        {finished_, static_cast<int>(tasks_.size()), std::min(1.0, std::max(by_jobs, by_runs))});
+  }
+
+  const Shared& shared_;
+  const SimulationTold& told_;
+  std::vector<std::pair<std::string, std::uint64_t>> tasks_;
+  std::vector<std::optional<Result<Done>>> done_;
+  std::atomic<std::size_t> next_ = 0;
+  std::atomic<bool> failed_ = false;
+  std::mutex mutex_;  // of what follows, and of the callbacks
+  std::int64_t jobs_ended_ = 0;
+  int finished_ = 0;
+};
+
+// Every policy is known, its trace is the right one, and what it needs is there.
+Result<> check_policies(const SimulationInput& input, const SimulateOptions& options) {
+  for (const std::string& policy : options.policies) {
+    const artifact::Policy* from = find_artifact(policy);
+    if (from == nullptr) {
+      const auto made = make_policy(policy, settings_for(policy, options));
+      if (!made) {
+        Error error = made.error();
+        if (error.code == ErrorCode::kNotFound)
+          for (const artifact::Policy& known : artifact::policies())
+            error.message +=
+                (&known == &artifact::policies().front() ? "; of public simulators: " : ", ") +
+                known.name;
+        return error;
+      }
+      if (!input.workload)
+        return wrong(policy +
+                     " needs to know what is true of the jobs; the trace alone does not say");
+      continue;
+    }
+    if (!input.trace || input.trace->format != from->format)
+      return wrong(fmt::format("{} reads traces of the format {}", policy, from->format));
+  }
+  return Ok{};
 }
 
-Json json_number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-
-std::string summary_json(const SimulationSummary& s, const std::string& config) {
-  const Json json{
-      {"policy", s.policy},
-      {"finished", s.finished},
-      {"censored", s.censored},
-      {"avg_jct_s", json_number(s.avg_jct_s)},
-      {"p50_jct_s", json_number(s.p50_jct_s)},
-      {"p99_jct_s", json_number(s.p99_jct_s)},
-      {"max_jct_s", json_number(s.max_jct_s)},
-      {"makespan_s", s.makespan_s},
-      {"avg_queueing_s", json_number(s.avg_queueing_s)},
-      {"longest_wait_s", json_number(s.longest_wait_s)},
-      {"rho", "share"},
-      {"rho_max", json_number(s.rho_max)},
-      {"rho_unfair_share", s.rho_unfair_share},
-      {"mode_share", s.mode_share},
-      {"rollbacks", s.rollbacks},
-      {"false_merges", s.false_merges},
-      {"gpu_seconds", s.gpu_seconds},
-      {"solver_ms",
-       {{"mean", s.solver_ms_mean}, {"p99", s.solver_ms_p99}, {"max", s.solver_ms_max}}},
-      {"profile_wait_s", s.profile_wait_s},
-      {"extra_jct_s", s.extra_jct_s},
-      {"missed_merges", Json()},  // needs the truth of pairs that were never tried
-      {"missed_gain_s", Json()},
-      {"rounds", s.rounds},
-      {"unproved_rounds", s.unproved_rounds},
-      {"wall_s", s.wall_s},
-      {"config", parse_json(config) ? *parse_json(config) : Json()},
-      {"config_hash", sha256(config)}};
-  return json.dump(2) + "\n";
+std::string baseline_of(const SimulateOptions& options) {
+  if (!options.baseline.empty()) return options.baseline;
+  for (const std::string& policy : options.policies)
+    if (!policy.starts_with("ymir")) return policy;
+  return options.policies.front();
 }
 
-std::string config_of(const Workload& workload, const SimulateOptions& options,
-                      const std::string& policy, const Scenario& scenario) {
-  return canonical(Json{{"policy", policy},
-                        {"nodes", scenario.cluster.nodes.size()},
-                        {"gpus_per_node", scenario.cluster.nodes.front()},
-                        {"interval_s", options.interval.count()},
-                        {"seed", options.seed},
-                        {"noise", options.noise},
-                        {"settings", options.settings},
-                        {"workload", sha256(to_text(workload))}});
+Result<> write_comparison(const Shared& shared, const std::vector<Done>& all,
+                          const std::vector<SimulationSummary>& summaries) {
+  const SimulateOptions& options = shared.options;
+  std::vector<const RunRecord*> first;
+  SimulationReport report{.name = shared.input.name,
+                          .baseline = baseline_of(options),
+                          .config = all.front().config,
+                          .warnings = shared.input.warnings};
+  for (const Done& done : all) {
+    if (done.record.seed == options.seeds.front()) first.push_back(&done.record);
+    report.records.push_back(&done.record);
+  }
+  for (const SimulationSummary& summary : summaries) report.summaries.push_back(&summary);
+  if (shared.input.workload) report.load = offered_load(*shared.input.workload);
+  YMIR_TRY(write_file(options.out + "/compare.csv", compare_csv(first)));
+  YMIR_TRY(write_file(options.out + "/seeds.csv", seeds_csv(summaries)));
+  YMIR_TRY(write_comparison_tables(report, options.out));
+  return write_file(options.out + "/report.html", write_simulation_report(report));
 }
 
 }  // namespace
 
 Result<> SimulateOptions::validate() const {
-  const auto wrong = [](const std::string& what) {
-    return Error{ErrorCode::kInvalidArgument, what};
-  };
   if (policies.empty()) return wrong("no policy");
-  for (const std::string& policy : policies) YMIR_TRY(make_policy(policy, settings));
+  std::set<std::string> once;
+  for (const std::string& policy : policies)
+    if (!once.insert(policy).second) return wrong("named twice: policy " + policy);
   if (nodes < 0 || nodes > 100'000) return wrong("nodes must be in 1..100000");
   if (gpus_per_node < 0 || gpus_per_node > 1024) return wrong("gpus per node must be in 1..1024");
-  if (!(interval.count() >= 1 && interval.count() <= 86'400))
+  if (interval.count() != 0 && !(interval.count() >= 1 && interval.count() <= 86'400))
     return wrong("interval must be in 1..86400 s");
+  if (seeds.empty() || seeds.size() > 1000) return wrong("needs 1..1000 seeds");
+  if (threads < 1 || threads > 256) return wrong("threads must be in 1..256");
   if (!(noise >= 0 && noise < 0.2)) return wrong("noise must be in [0, 0.2)");
+  if (!(theta >= 1 && theta <= 100)) return wrong("theta must be in 1..100");
+  if (std::ranges::find(fairness_formulas(), rho) == fairness_formulas().end())
+    return wrong(fmt::format("unknown formula of rho: {} (known: {})", rho,
+                             join(fairness_formulas(), ", ")));
+  if (!baseline.empty() && std::ranges::find(policies, baseline) == policies.end())
+    return wrong("the baseline is none of the policies: " + baseline);
   if (out.empty()) return wrong("no folder for the results");
   return Ok{};
 }
@@ -324,9 +374,9 @@ Scenario scenario_of(const Workload& workload, const SimulateOptions& options,
   const int nodes = options.nodes > 0 ? options.nodes : workload.nodes;
   const int slots = options.gpus_per_node > 0 ? options.gpus_per_node : workload.gpus_per_node;
   scenario.cluster.nodes.assign(static_cast<std::size_t>(nodes), slots);
-  scenario.cluster.seed = options.seed;
+  scenario.cluster.seed = options.seeds.front();
   scenario.cluster.start_time = Seconds(15);
-  scenario.controller.round = options.interval;
+  scenario.controller.round = options.interval.count() > 0 ? options.interval : Seconds(120);
   scenario.controller.round_on_events = false;  // as every cluster simulator: at the rounds only
   const bool elastic = policy.starts_with("ymir");
   std::map<std::string, std::vector<JobId>> by_task;
@@ -368,31 +418,33 @@ Scenario scenario_of(const Workload& workload, const SimulateOptions& options,
   return scenario;
 }
 
-Result<std::vector<SimulationSummary>> simulate(
-    const Workload& workload, const SimulateOptions& options, const MakeBeliefs& estimator,
-    const std::function<void(const SimulationSummary&)>& told) {
+Result<std::vector<SimulationSummary>> simulate(const SimulationInput& input,
+                                                const SimulateOptions& options,
+                                                const MakeBeliefs& estimator,
+                                                const SimulationTold& told) {
   YMIR_TRY(options.validate());
+  YMIR_TRY(check_policies(input, options));
+  Shared shared{.input = input, .options = options, .estimator = estimator};
+  shared.nodes = options.nodes > 0 ? options.nodes : input.workload ? input.workload->nodes : 0;
+  shared.gpus_per_node = options.gpus_per_node > 0 ? options.gpus_per_node
+                         : input.workload          ? input.workload->gpus_per_node
+                                                   : 0;
+  if (shared.nodes < 1 || shared.gpus_per_node < 1)
+    return wrong("give --nodes and --gpus-per-node");
+  if (input.workload) shared.workload_hash = sha256(to_text(*input.workload));
+  Runs runs(shared, told);
+  YMIR_TRY(runs.run());
+  const std::vector<Done> all = std::move(runs).take();
   std::vector<SimulationSummary> summaries;
-  for (const std::string& policy : options.policies) {
-    Scenario scenario = scenario_of(workload, options, policy);
-    scenario.real_estimator = static_cast<bool>(estimator) && policy != "ymir:oracle";
-    const auto begin = std::chrono::steady_clock::now();
-    YMIR_TRY_ASSIGN(const ScenarioRun run, run_scenario(scenario, estimator));
-    SimulationSummary summary = summarise(scenario, run);
-    summary.wall_s =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    const std::string folder = options.out + "/" + policy;
-    YMIR_TRY(make_folders(folder));
-    std::string events;
-    for (const Event& event : run.log) events += encode_line(event) + "\n";
-    YMIR_TRY(write_file(folder + "/events.jsonl", events));
-    YMIR_TRY(write_file(folder + "/jobs.csv", jobs_csv(workload, run)));
-    YMIR_TRY(write_file(folder + "/summary.json",
-                        summary_json(summary, config_of(workload, options, policy, scenario))));
-    if (told) told(summary);
-    summaries.push_back(std::move(summary));
-  }
+  for (const Done& done : all) summaries.push_back(done.summary);
+  YMIR_TRY(write_comparison(shared, all, summaries));
   return summaries;
+}
+
+Result<std::vector<SimulationSummary>> simulate(const Workload& workload,
+                                                const SimulateOptions& options,
+                                                const MakeBeliefs& estimator) {
+  return simulate(SimulationInput{.workload = workload}, options, estimator);
 }
 
 }  // namespace ymir

@@ -1,53 +1,74 @@
-// simulate(): one workload under several policies, in one world with one truth, and what came of it
-// as files (contracts.md, "Simulation"): DIR/POLICY/{jobs.csv,summary.json,events.jsonl}.
+// simulate(): one workload under several policies and seeds, in one world with one truth, and what
+// came of it as files (docs/simulate.md): DIR/POLICY/{jobs.csv,summary.json,events.jsonl,
+// timeline.csv,rounds.csv,pairs.csv}, further seeds in DIR/POLICY/seed-K/, and DIR/{compare.csv,
+// seeds.csv,report.html}.
 //
 // The controller, the policies, the stop-loss and the log are those of the service; only the world
-// is not. Same inputs, byte-identical events.jsonl. One thread.
+// is not. NAME@SOURCE are public simulators and run in their own world. Same inputs, byte-identical
+// events.jsonl, on any number of threads: they share nothing but the inputs.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "ymir/sim/metrics/summary.h"
 #include "ymir/sim/scenario.h"
+#include "ymir/sim/trace/trace.h"
 #include "ymir/sim/workload.h"
 
 namespace ymir {
 
 struct SimulateOptions {
   std::vector<std::string> policies{"ymir"};
-  int nodes = 0, gpus_per_node = 0;               // 0: as the workload says
-  Seconds interval{120};                          // of the rounds
-  std::uint64_t seed = 0;                         // of the noise of evaluations
-  double noise = 0;                               // half width of the error of an evaluation
-  std::map<std::string, std::string> settings{};  // --set KEY=VALUE, for the policies
-  std::string out{};                              // folder; made when absent
+  int nodes = 0, gpus_per_node = 0;  // 0: as the workload says
+  Seconds interval{0};               // of the rounds; 0: 120 s, and that of each public simulator
+  std::vector<std::uint64_t> seeds{0};
+  int threads = 1;
+  double noise = 0;           // half width of the error of an evaluation
+  double theta = 1.1;         // true TranWt from which a merge that was not made is missed
+  std::string rho = "share";  // the formula of rho_max
+  std::string profiles{};     // folder, for public simulators
+  // --set KEY=VALUE. A key that names a policy ("tiresias.limit") is kept from the others.
+  std::map<std::string, std::string> settings{};
+  std::string baseline{};  // of the comparison; empty: the first policy that is not ymir's
+  std::string out{};       // folder; made when absent
   Result<> validate() const;
 };
 
-// One policy's numbers; NaN where no job gives one.
-struct SimulationSummary {
-  std::string policy{};
-  int finished = 0, censored = 0;
-  double avg_jct_s = 0, p50_jct_s = 0, p99_jct_s = 0, max_jct_s = 0;
-  double makespan_s = 0, avg_queueing_s = 0, longest_wait_s = 0;
-  double rho_max = 0, rho_unfair_share = 0;
-  std::map<std::string, double> mode_share{};   // of the jobs, by their last mode
-  std::map<std::string, double> gpu_seconds{};  // useful switch profile idle
-  std::int64_t rollbacks = 0, false_merges = 0, rounds = 0, unproved_rounds = 0;
-  double solver_ms_mean = 0, solver_ms_p99 = 0, solver_ms_max = 0;
-  double profile_wait_s = 0, extra_jct_s = 0, wall_s = 0;
+// What is simulated. The public simulators read the trace, the controller the workload; a workload
+// also tells what is true of the jobs, for metrics.
+struct SimulationInput {
+  std::optional<Workload> workload{};
+  std::optional<Trace> trace{};
+  std::string name{};  // of the file, for the report
+  std::vector<std::string> warnings{};
+};
+
+struct SimulationProgress {
+  int runs_done = 0, runs = 0;
+  double fraction = 0;  // of all, jobs that ended counted
+};
+
+struct SimulationTold {
+  std::function<void(const SimulationSummary&)> summary{};  // of each run when its files are there
+  std::function<void(const SimulationProgress&)> progress{};  // often; one call at a time
 };
 
 // Beliefs of the policies `ymir*` but `ymir:oracle`, and of the textbook policies, come from
-// `estimator` (a new one for each policy); without it all use the oracle. `told` hears each
-// policy's summary when its files are written. An unknown policy or setting is an error before
-// anything runs.
-Result<std::vector<SimulationSummary>> simulate(
-    const Workload& workload, const SimulateOptions& options, const MakeBeliefs& estimator,
-    const std::function<void(const SimulationSummary&)>& told = {});
+// `estimator` (called once a run, from any thread); without it all use the oracle. An unknown
+// policy or setting is an error before anything runs. Summaries in the order of policies, then
+// seeds; an invariant that is broken stands in its summary.
+Result<std::vector<SimulationSummary>> simulate(const SimulationInput& input,
+                                                const SimulateOptions& options,
+                                                const MakeBeliefs& estimator,
+                                                const SimulationTold& told = {});
+Result<std::vector<SimulationSummary>> simulate(const Workload& workload,
+                                                const SimulateOptions& options,
+                                                const MakeBeliefs& estimator);
 
 // The scenario that one policy of a simulation runs.
 Scenario scenario_of(const Workload& workload, const SimulateOptions& options,

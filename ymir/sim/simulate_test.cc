@@ -132,7 +132,7 @@ TEST_F(SimulateTest, IsACommandFromFileToFiles) {
   generate.out = file;
   ASSERT_EQ(run_generate_command(generate).exit_code, 0);
 
-  const SimCommandOutput lint = run_lint_command(file, "ymir", false);
+  const SimCommandOutput lint = run_lint_command({.file = file});
   const SimCommandOutput done = run_simulate_command(
       {.workload = file, .policies = {"fifo", "sjf"}, .out = folder_ / "out"}, {});
   const SimCommandOutput format =
