@@ -1,8 +1,8 @@
-#include <memory>
 #include <utility>
 
 #include "ymir/sim/artifact/artifact.h"
 #include "ymir/sim/artifact/pollux/baselines.h"
+#include "ymir/sim/artifact/pollux/pollux.h"
 #include "ymir/sim/artifact/pollux/world.h"
 #include "ymir/sim/artifact/settings.h"
 
@@ -46,6 +46,24 @@ Policy baseline(std::string name, Make make) {
   return {std::move(name), "pollux", run};
 }
 
+Result<Run> run_pollux(const Trace& trace, const Options& options) {
+  YMIR_TRY_ASSIGN(const Settings settings, Settings::read(options.settings));
+  YMIR_TRY_ASSIGN(const Start start, read_start(options, settings));
+  pollux::Pollux policy(
+      {.p = settings.number("pollux.p", -1),
+       .population = static_cast<int>(settings.number("pollux.population", 100)),
+       .generations = static_cast<int>(settings.number("pollux.generations", 100)),
+       .seed = static_cast<std::uint64_t>(
+           settings.number("pollux.seed", static_cast<double>(options.seed))),
+       .restart_s = start.world.restart_s,
+       .fair_nodes_true_shape = settings.word("pollux.fair_nodes", "one") == "true-shape"});
+  const pollux::Discipline discipline{
+      .decide = [&](const pollux::Round& round) { return policy.decide(round); },
+      .split = [&](std::size_t job, const pollux::Job& state) { return policy.split(job, state); },
+      .measured = [&](std::size_t job, const pollux::Measured& m) { policy.measured(job, m); }};
+  return finish(pollux::run_world(trace, start.profile, start.world, discipline), start);
+}
+
 }  // namespace
 
 std::vector<Policy> pollux_policies() {
@@ -53,7 +71,8 @@ std::vector<Policy> pollux_policies() {
                    [](const Settings& settings) {
                      return pollux::Tiresias(settings.number("tiresias.limit", 57'600));
                    }),
-          baseline("optimus@pollux", [](const Settings&) { return pollux::Optimus(); })};
+          baseline("optimus@pollux", [](const Settings&) { return pollux::Optimus(); }),
+          {"pollux", "pollux", run_pollux}};
 }
 
 }  // namespace ymir::artifact
