@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "ymir/base/file.h"
 #include "ymir/base/text.h"
 
 namespace ymir {
@@ -180,6 +181,16 @@ Result<> CsvRows::ok() const {
                num_faults_ == 1
                    ? faults_.front()
                    : fmt::format("{} (and {} more)", faults_.front(), num_faults_ - 1)};
+}
+
+Result<> read_csv(const std::string& file, const std::vector<std::string>& columns,
+                  const std::function<void(CsvRows& row, const std::vector<std::size_t>& at)>& each,
+                  std::size_t max_bytes) {
+  YMIR_TRY_ASSIGN(const std::string text, read_file(file, max_bytes));
+  CsvRows rows(file, text);
+  const std::vector<std::size_t> at = rows.columns(columns);
+  while (rows.next()) each(rows, at);
+  return rows.ok();
 }
 
 }  // namespace ymir

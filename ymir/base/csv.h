@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,5 +73,10 @@ class CsvRows {
   std::vector<std::string> faults_{};
   std::size_t num_faults_ = 0;
 };
+
+// Tells `each` the rows of a file, and where `columns` are in them; ok() of it all.
+Result<> read_csv(const std::string& file, const std::vector<std::string>& columns,
+                  const std::function<void(CsvRows& row, const std::vector<std::size_t>& at)>& each,
+                  std::size_t max_bytes = 64u << 20);
 
 }  // namespace ymir

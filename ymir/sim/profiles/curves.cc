@@ -1,8 +1,9 @@
 #include "ymir/sim/profiles/curves.h"
 
 #include <algorithm>
+#include <functional>
 
-#include "ymir/base/csv_table.h"
+#include "ymir/base/csv.h"
 #include "ymir/base/text.h"
 
 namespace ymir {
@@ -21,26 +22,21 @@ struct OpenCurve {
   }
 };
 
-// Tells `add` the texts of `columns`, and the point, of each row of these models.
-template <class Add>
-Result<> read_curves(const std::string& file, const std::vector<std::string>& columns,
-                     const std::vector<std::string>& models, Add add) {
-  YMIR_TRY_ASSIGN(const CsvTable table, CsvTable::read(file));
-  std::vector<std::vector<std::string>> texts;
-  for (const std::string& column : columns) {
-    YMIR_TRY_ASSIGN(auto values, table.texts(column));
-    texts.push_back(std::move(values));
-  }
-  YMIR_TRY_ASSIGN(const auto epochs, table.numbers("epoch", 0, kMaxEpoch));
-  YMIR_TRY_ASSIGN(const auto values, table.numbers("value", -kMaxValue, kMaxValue));
-  std::vector<std::string> keys(columns.size());
-  for (std::size_t row = 0; row < table.rows(); ++row) {
-    if (!models.empty() && std::ranges::find(models, texts[0][row]) == models.end()) continue;
-    for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = texts[i][row];
-    if (!add(keys, CurvePoint{epochs[row], values[row]}))
-      return table.fault(row, columns.back() + " does not fit its row: " + keys.back());
-  }
-  return Ok{};
+// Tells `add` the texts of `columns`, and the point, of each row of these models; it returns
+// whether they fit each other.
+Result<> read_curves(const std::string& file, std::vector<std::string> columns,
+                     const std::vector<std::string>& models,
+                     const std::function<bool(const std::vector<std::string>&, CurvePoint)>& add) {
+  std::vector<std::string> texts(columns.size());
+  columns.insert(columns.end(), {"epoch", "value"});
+  return read_csv(file, columns, [&](CsvRows& row, const std::vector<std::size_t>& at) {
+    for (std::size_t i = 0; i < texts.size(); ++i) texts[i] = row.name(at[i]);
+    const double epoch = row.number(at[texts.size()], 0, kMaxEpoch);
+    const double value = row.number(at[texts.size() + 1], -kMaxValue, kMaxValue);
+    const bool wanted = models.empty() || std::ranges::find(models, texts[0]) != models.end();
+    if (row.good() && wanted && !add(texts, {epoch, value}))
+      row.fault(at[texts.size() - 1], "does not fit its row");
+  });
 }
 
 }  // namespace

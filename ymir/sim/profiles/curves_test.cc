@@ -90,11 +90,11 @@ TEST_F(WrittenCurves, FaultsNameFileAndLine) {
   const auto steps = LearningCurves::read(folder);
 
   ASSERT_FALSE(stranger);
-  EXPECT_THAT(stranger.error().message, HasSubstr("spatial_curves.csv:2: metric_of"));
+  EXPECT_THAT(stranger.error().message, HasSubstr("spatial_curves.csv:2: column `metric_of`"));
   ASSERT_FALSE(half);
   EXPECT_THAT(half.error().message, HasSubstr("metric of one task is missing for m a b"));
   EXPECT_TRUE(other_model);
-  EXPECT_THAT(steps.error().message, HasSubstr("normal_curves.csv:2: grad_accum_steps"));
+  EXPECT_THAT(steps.error().message, HasSubstr("normal_curves.csv:2: column `grad_accum_steps`"));
 }
 
 }  // namespace

@@ -7,11 +7,12 @@
 #include <cmath>
 #include <set>
 
-#include "ymir/base/csv_table.h"
-#include "ymir/base/text.h"
+#include "ymir/base/csv.h"
 
 namespace ymir {
 namespace {
+
+using Columns = std::vector<std::size_t>;
 
 constexpr std::int64_t kMaxBatch = 1 << 24;
 constexpr int kMaxGpus = 1 << 14;
@@ -39,13 +40,8 @@ StepRate rate_of(const BatchSplit& split, const PassTime& pass) {
           pass.seconds + accumulated * (split.accumulation + 1)};
 }
 
-Result<std::vector<PassTime>> read_times(const CsvTable& table) {
-  YMIR_TRY_ASSIGN(const auto seconds, table.numbers("step_time", 1e-9, kMaxSeconds));
-  YMIR_TRY_ASSIGN(const auto sync, table.numbers("sync_time", 0, kMaxSeconds));
-  std::vector<PassTime> times;
-  times.reserve(table.rows());
-  for (std::size_t i = 0; i < table.rows(); ++i) times.push_back({seconds[i], sync[i]});
-  return times;
+PassTime read_time(CsvRows& row, std::size_t step, std::size_t sync) {
+  return {row.number(step, 1e-9, kMaxSeconds), row.number(sync, 0, kMaxSeconds)};
 }
 
 // Keeps `points` ascending; false when the batch is there already.
@@ -90,111 +86,96 @@ Result<TitanProfile> TitanProfile::read(const TitanProfileOptions& options) {
 }
 
 Result<> TitanProfile::read_kinds(const std::string& folder) {
-  YMIR_TRY_ASSIGN(const CsvTable table, CsvTable::read(folder + "/jobs_effective.csv"));
-  YMIR_TRY_ASSIGN(const auto applications, table.texts("application"));
-  YMIR_TRY_ASSIGN(const auto rates, table.texts("target_lr"));
-  YMIR_TRY_ASSIGN(const auto steps, table.integers("target_gradient_steps", 1, 1 << 20));
-  YMIR_TRY_ASSIGN(const auto batches, table.integers("target_batch_size", 1, kMaxBatch));
-  YMIR_TRY_ASSIGN(const auto targets, table.numbers("target_metric_csv", -1e9, 1e9));
-  YMIR_TRY_ASSIGN(const auto epochs, table.numbers("epochs_used", 0, 1e6));
-  YMIR_TRY_ASSIGN(const auto best, table.numbers("epochs_of_best", 0, 1e6));
-  YMIR_TRY_ASSIGN(const auto per_epoch, table.numbers("progress_per_epoch", 1, kMaxSamples));
-  YMIR_TRY_ASSIGN(const auto samples, table.numbers("max_progress", 1, kMaxSamples));
-  YMIR_TRY_ASSIGN(const auto gpus, table.integers("max_gpus", 1, kMaxGpus));
-  YMIR_TRY_ASSIGN(const auto least, table.integers("min_local_bsz", 1, kMaxBatch));
-  YMIR_TRY_ASSIGN(const auto most, table.integers("max_local_bsz", 1, kMaxBatch));
-  YMIR_TRY_ASSIGN(const auto switches, table.numbers("ctx_switch_s", 0, kMaxSeconds));
-  for (std::size_t i = 0; i < table.rows(); ++i) {
-    const std::string& name = applications[i];
-    const std::size_t middle = name.find('@');
+  const std::vector<std::string> columns = {
+      "application",       "target_lr",   "target_gradient_steps", "target_batch_size",
+      "target_metric_csv", "epochs_used", "epochs_of_best",        "progress_per_epoch",
+      "max_progress",      "max_gpus",    "min_local_bsz",         "max_local_bsz",
+      "ctx_switch_s"};
+  return read_csv(folder + "/jobs_effective.csv", columns, [&](CsvRows& row, const Columns& at) {
+    JobKind kind;
+    kind.application = row.name(at[0]);
+    const std::size_t middle = kind.application.find('@');
+    kind.model = kind.application.substr(0, middle);
+    kind.task = middle == std::string::npos ? "" : kind.application.substr(middle + 1);
+    kind.learning_rate = row.name(at[1]);
+    kind.gradient_steps = static_cast<int>(row.whole(at[2], 1, 1 << 20));
+    kind.batch = row.whole(at[3], 1, kMaxBatch);
+    kind.target = row.number(at[4], -1e9, 1e9);
+    kind.epochs = row.number(at[5], 0, 1e6);
+    kind.epochs_of_best = row.number(at[6], 0, 1e6);
+    kind.samples_per_epoch = row.number(at[7], 1, kMaxSamples);
+    kind.samples = row.number(at[8], 1, kMaxSamples);
+    kind.max_gpus = static_cast<int>(row.whole(at[9], 1, kMaxGpus));
+    kind.min_local = row.whole(at[10], 1, kMaxBatch);
+    kind.max_local = row.whole(at[11], 1, kMaxBatch);
+    kind.switch_s = row.number(at[12], 0, kMaxSeconds);
+    if (!row.good()) return;
     // The model becomes part of a file's name.
-    if (middle == std::string::npos || middle == 0 || name.find('/') != std::string::npos)
-      return table.fault(i, "application is no model@task: " + fit(name, 60));
-    if (least[i] > most[i]) return table.fault(i, "min_local_bsz is above max_local_bsz");
-    if (find(name, rates[i], static_cast<int>(steps[i]), batches[i]))
-      return table.fault(i, "a second row for one job: " + name);
-    kinds_.push_back({.application = name,
-                      .model = name.substr(0, middle),
-                      .task = name.substr(middle + 1),
-                      .learning_rate = rates[i],
-                      .gradient_steps = static_cast<int>(steps[i]),
-                      .batch = batches[i],
-                      .target = targets[i],
-                      .epochs = epochs[i],
-                      .epochs_of_best = best[i],
-                      .samples_per_epoch = per_epoch[i],
-                      .samples = samples[i],
-                      .max_gpus = static_cast<int>(gpus[i]),
-                      .min_local = least[i],
-                      .max_local = most[i],
-                      .switch_s = switches[i]});
-  }
-  return Ok{};
+    if (kind.model.empty() || kind.task.empty() || kind.application.find('/') != std::string::npos)
+      return row.fault(at[0], "is no model@task");
+    if (kind.min_local > kind.max_local) return row.fault(at[10], "is above max_local_bsz");
+    if (find(kind.application, kind.learning_rate, kind.gradient_steps, kind.batch))
+      return row.fault(at[0], "stands there twice with these settings");
+    kinds_.push_back(std::move(kind));
+  });
 }
 
 Result<> TitanProfile::read_per_job(const std::string& folder) {
-  YMIR_TRY_ASSIGN(const CsvTable table, CsvTable::read(folder + "/throughput_per_job.csv"));
-  YMIR_TRY_ASSIGN(const auto applications, table.texts("application"));
-  YMIR_TRY_ASSIGN(const auto batches, table.integers("target_batch_size", 1, kMaxBatch));
-  YMIR_TRY_ASSIGN(const auto gpus, table.integers("gpus", 1, kMaxGpus));
-  YMIR_TRY_ASSIGN(const auto placements, table.texts("placement"));
-  YMIR_TRY_ASSIGN(const auto locals, table.integers("atomic_bsz", 1, kMaxBatch));
-  YMIR_TRY_ASSIGN(const auto times, read_times(table));
-  for (std::size_t i = 0; i < table.rows(); ++i) {
-    const auto nodes = static_cast<int>(std::ranges::count(placements[i], '-')) + 1;
-    const auto key = std::make_tuple(applications[i], batches[i], static_cast<int>(gpus[i]));
-    if (!per_job_.try_emplace(key, PerJob{locals[i], nodes, times[i]}).second)
-      return table.fault(i, "a second row for one job and number of GPUs");
-  }
-  return Ok{};
+  const std::vector<std::string> columns = {"application", "target_batch_size", "gpus",
+                                            "placement",   "atomic_bsz",        "step_time",
+                                            "sync_time"};
+  return read_csv(
+      folder + "/throughput_per_job.csv", columns, [&](CsvRows& row, const Columns& at) {
+        const std::string application = row.name(at[0]);
+        const std::int64_t batch = row.whole(at[1], 1, kMaxBatch);
+        const auto gpus = static_cast<int>(row.whole(at[2], 1, kMaxGpus));
+        const auto nodes = static_cast<int>(std::ranges::count(row.name(at[3]), '-')) + 1;
+        const PerJob measured{row.whole(at[4], 1, kMaxBatch), nodes, read_time(row, at[5], at[6])};
+        if (row.good() && !per_job_.try_emplace({application, batch, gpus}, measured).second)
+          row.fault(at[0], "stands there twice with this batch and number of GPUs");
+      });
 }
 
 Result<> TitanProfile::read_placements(const std::string& file, const std::string& model) {
-  YMIR_TRY_ASSIGN(const CsvTable table, CsvTable::read(file));
-  YMIR_TRY_ASSIGN(const auto keys, table.texts("placement"));
-  YMIR_TRY_ASSIGN(const auto locals, table.integers("local_bsz", 1, kMaxBatch));
-  YMIR_TRY_ASSIGN(const auto times, read_times(table));
-  for (std::size_t i = 0; i < table.rows(); ++i) {
-    if (keys[i].empty() || keys[i].find_first_not_of("123456789") != std::string::npos)
-      return table.fault(i, "placement is not of digits 1 to 9: " + fit(keys[i], 40));
-    if (!insert(placements_[{model, keys[i]}], Point{locals[i], times[i]}))
-      return table.fault(i, "a second row for one placement and batch");
-  }
-  return Ok{};
+  return read_csv(file, {"placement", "local_bsz", "step_time", "sync_time"},
+                  [&](CsvRows& row, const Columns& at) {
+                    const std::string key = row.name(at[0]);
+                    if (key.find_first_not_of("123456789") != std::string::npos)
+                      row.fault(at[0], "is not of digits 1 to 9");
+                    const Point point{row.whole(at[1], 1, kMaxBatch), read_time(row, at[2], at[3])};
+                    if (row.good() && !insert(placements_[{model, key}], point))
+                      row.fault(at[0], "stands there twice with this batch");
+                  });
 }
 
 Result<> TitanProfile::read_scalability(const std::string& file, const std::string& model) {
-  YMIR_TRY_ASSIGN(const CsvTable table, CsvTable::read(file));
-  YMIR_TRY_ASSIGN(const auto nodes, table.integers("num_nodes", 1, kMaxGpus));
-  YMIR_TRY_ASSIGN(const auto gpus, table.integers("num_replicas", 1, kMaxGpus));
-  YMIR_TRY_ASSIGN(const auto locals, table.integers("local_bsz", 1, kMaxBatch));
-  YMIR_TRY_ASSIGN(const auto times, read_times(table));
-  for (std::size_t i = 0; i < table.rows(); ++i) {
-    Points& points = many_[model][static_cast<int>(nodes[i])][static_cast<int>(gpus[i])];
-    if (!insert(points, Point{locals[i], times[i]}))
-      return table.fault(i, "a second row for one number of nodes, GPUs and batch");
-  }
-  return Ok{};
+  return read_csv(file, {"num_nodes", "num_replicas", "local_bsz", "step_time", "sync_time"},
+                  [&](CsvRows& row, const Columns& at) {
+                    const auto nodes = static_cast<int>(row.whole(at[0], 1, kMaxGpus));
+                    const auto gpus = static_cast<int>(row.whole(at[1], 1, kMaxGpus));
+                    const Point point{row.whole(at[2], 1, kMaxBatch), read_time(row, at[3], at[4])};
+                    if (row.good() && !insert(many_[model][nodes][gpus], point))
+                      row.fault(at[0], "stands there twice with these GPUs and batch");
+                  });
 }
 
 Result<> TitanProfile::read_model(const std::string& folder, const std::string& model) {
   const std::string stem = folder + "/" + model;
   YMIR_TRY(read_placements(stem + "_placements.csv", model));
   YMIR_TRY(read_scalability(stem + "_scalability.csv", model));
-
-  YMIR_TRY_ASSIGN(const CsvTable memory, CsvTable::read(stem + "_memory.csv"));
-  YMIR_TRY_ASSIGN(const auto locals, memory.integers("local_bsz", 1, kMaxBatch));
-  YMIR_TRY_ASSIGN(const auto gib, memory.numbers("gpu_memory", 0, 1e6));
-  for (std::size_t i = 0; i < memory.rows(); ++i) {
-    if (i > 0 && locals[i] <= locals[i - 1])
-      return memory.fault(i, "local_bsz is not above the row before");
-    memory_[model].emplace_back(locals[i], gib[i]);
-  }
-
-  YMIR_TRY_ASSIGN(const CsvTable costs, CsvTable::read(stem + "_context_switch.csv"));
-  YMIR_TRY_ASSIGN(const auto seconds, costs.numbers("time_cost", 0, kMaxSeconds));
-  if (!seconds.empty()) switch_[model] = seconds.front();
-  return Ok{};
+  auto& memory = memory_[model];
+  YMIR_TRY(read_csv(stem + "_memory.csv", {"local_bsz", "gpu_memory"},
+                    [&](CsvRows& row, const Columns& at) {
+                      const std::int64_t local = row.whole(at[0], 1, kMaxBatch);
+                      const double gib = row.number(at[1], 0, 1e6);
+                      if (row.good() && !memory.empty() && local <= memory.back().first)
+                        row.fault(at[0], "is not above the row before");
+                      if (row.good()) memory.emplace_back(local, gib);
+                    }));
+  return read_csv(stem + "_context_switch.csv", {"time_cost"},
+                  [&](CsvRows& row, const Columns& at) {
+                    switch_.try_emplace(model, row.number(at[0], 0, kMaxSeconds));
+                  });
 }
 
 Result<const JobKind*> TitanProfile::find(const std::string& application,

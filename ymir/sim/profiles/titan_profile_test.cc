@@ -6,7 +6,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "ymir/base/csv_table.h"
+#include "ymir/base/csv.h"
 #include "ymir/base/file.h"
 #include "ymir/sim/profiles/curves.h"
 
@@ -154,42 +154,46 @@ TEST_F(Written, FaultsNameFileAndLine) {
   const auto negative = read();
 
   ASSERT_FALSE(twice);
-  EXPECT_THAT(twice.error().message, HasSubstr("m_placements.csv:4: a second row"));
+  EXPECT_THAT(twice.error().message,
+              HasSubstr("m_placements.csv:4: column `placement`: stands there twice"));
   ASSERT_FALSE(digit);
-  EXPECT_THAT(digit.error().message, HasSubstr("m_placements.csv:2: placement is not of digits"));
+  EXPECT_THAT(digit.error().message,
+              HasSubstr("m_placements.csv:2: column `placement`: is not of digits"));
   ASSERT_FALSE(negative);
-  EXPECT_THAT(negative.error().message, HasSubstr("m_placements.csv:2: step_time"));
+  EXPECT_THAT(negative.error().message, HasSubstr("m_placements.csv:2: column `step_time`"));
 }
 
 TEST_F(Measured, EveryJobAndNumberOfGpusTakesAsLongAsThePublishedTableSays) {
   const auto profile = TitanProfile::read({.folder = folder});
   ASSERT_TRUE(profile) << profile.error().message;
-  const auto table = CsvTable::read(folder + "/throughput_per_job.csv");
-  ASSERT_TRUE(table) << table.error().message;
-  const auto names = *table->texts("application");
-  const auto batches = *table->integers("target_batch_size"), gpus = *table->integers("gpus");
-  const auto locals = *table->integers("atomic_bsz"), passes = *table->integers("accum_steps");
-  const auto predicted = *table->numbers("predicted_total_s");
-  const auto truth = *table->numbers("true_total_s");
+  int rows = 0;
 
-  ASSERT_EQ(table->rows(), 892u);
-  for (std::size_t i = 0; i < table->rows(); ++i) {
-    const auto kind = std::ranges::find_if(profile->kinds(), [&](const JobKind& k) {
-      return k.application == names[i] && k.batch == batches[i];
-    });
-    ASSERT_NE(kind, profile->kinds().end()) << names[i];
-    const auto number = static_cast<int>(gpus[i]);
-    const BatchSplit split = split_batch(*kind, number);
-    const auto rate = profile->rate(*kind, packed_placement(number, 4));
-    ASSERT_TRUE(rate) << rate.error().message;
-    const double steps = kind->samples / static_cast<double>(rate->samples);
-    EXPECT_EQ(split.local, locals[i]) << table->fault(i, "local").message;
-    EXPECT_EQ(split.accumulation, passes[i]) << table->fault(i, "accumulation").message;
-    EXPECT_EQ(std::nearbyint(steps * rate->predicted_seconds), predicted[i])
-        << table->fault(i, "predicted").message;
-    EXPECT_NEAR(steps * rate->seconds, truth[i], 1e-12 * truth[i])
-        << table->fault(i, "true").message;
-  }
+  const auto read = read_csv(
+      folder + "/throughput_per_job.csv",
+      {"application", "target_batch_size", "gpus", "atomic_bsz", "accum_steps", "predicted_total_s",
+       "true_total_s"},
+      [&](CsvRows& row, const std::vector<std::size_t>& at) {
+        const std::int64_t batch = row.whole(at[1], 1, 1 << 20);
+        const auto gpus = static_cast<int>(row.whole(at[2], 1, 32));
+        const auto kind = std::ranges::find_if(profile->kinds(), [&](const JobKind& k) {
+          return k.application == row.text(at[0]) && k.batch == batch;
+        });
+        ASSERT_NE(kind, profile->kinds().end()) << "line " << row.line();
+        const BatchSplit split = split_batch(*kind, gpus);
+        const auto rate = profile->rate(*kind, packed_placement(gpus, 4));
+        ASSERT_TRUE(rate) << rate.error().message;
+        const double steps = kind->samples / static_cast<double>(rate->samples);
+        EXPECT_EQ(split.local, row.whole(at[3], 1, 1 << 20)) << "line " << row.line();
+        EXPECT_EQ(split.accumulation, row.whole(at[4], 0, 1 << 20)) << "line " << row.line();
+        EXPECT_EQ(std::nearbyint(steps * rate->predicted_seconds), row.number(at[5], 0, 1e9))
+            << "line " << row.line();
+        const double truth = row.number(at[6], 0, 1e9);
+        EXPECT_NEAR(steps * rate->seconds, truth, 1e-12 * truth) << "line " << row.line();
+        ++rows;
+      });
+
+  EXPECT_TRUE(read) << read.error().message;
+  EXPECT_EQ(rows, 892);
 }
 
 TEST_F(Measured, BothTypesOfGpuAndAllModelsAreReadAndManyNodesAreKnown) {

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "ymir/base/csv_table.h"
+#include "ymir/base/csv.h"
 #include "ymir/sim/artifact/artifact.h"
 #include "ymir/sim/artifact/titan/objective.h"
 
@@ -60,34 +60,46 @@ std::string timeline(const Run& run, std::size_t job) {
   return text;
 }
 
+struct PublishedJob {
+  double completion_s = 0, pending_s = 0;
+  std::int64_t starts = 0, gpus = 0;
+};
+
+// By name.
+std::map<std::string, PublishedJob> read_published(const std::string& file) {
+  std::map<std::string, PublishedJob> jobs;
+  const auto read = read_csv(
+      file, {"name", "completion_time", "pending_time", "num_restarts", "target_num_gpus"},
+      [&](CsvRows& row, const std::vector<std::size_t>& at) {
+        jobs[row.name(at[0])] = {row.number(at[1], 0, 1e9), row.number(at[2], 0, 1e9),
+                                 row.whole(at[3], 0, 1 << 20), row.whole(at[4], 0, 1 << 20)};
+      });
+  EXPECT_TRUE(read) << read.error().message;
+  return jobs;
+}
+
 class Golden : public Published, public testing::WithParamInterface<std::string> {};
 
 TEST_P(Golden, EveryJobEndsAndWaitsAndStartsAsPublished) {
-  const std::string policy = GetParam();
   for (const std::string& name : kTraces) {
-    const auto result = run(policy + "@titan", trace(name));
-    ASSERT_TRUE(result) << result.error().message;
-    const auto golden = CsvTable::read(data + "/golden/titan/" + policy + "/" + name + ".csv");
-    ASSERT_TRUE(golden) << golden.error().message;
-    const auto names = *golden->texts("name");
-    const auto completion = *golden->numbers("completion_time");
-    const auto pending = *golden->numbers("pending_time");
-    const auto starts = *golden->integers("num_restarts"),
-               gpus = *golden->integers("target_num_gpus");
+    const auto golden = read_published(data + "/golden/titan/" + GetParam() + "/" + name + ".csv");
 
-    ASSERT_EQ(result->jobs.size(), golden->rows());
+    const auto result = run(GetParam() + "@titan", trace(name));
+
+    ASSERT_TRUE(result) << result.error().message;
+    ASSERT_EQ(result->jobs.size(), golden.size());
     for (std::size_t i = 0; i < result->jobs.size(); ++i) {
       const JobResult& job = result->jobs[i];
-      const auto at = static_cast<std::size_t>(std::ranges::find(names, job.name) - names.begin());
-      ASSERT_LT(at, names.size()) << job.name;
+      ASSERT_TRUE(golden.contains(job.name)) << job.name;
+      const PublishedJob& published = golden.at(job.name);
       ASSERT_TRUE(job.finished) << job.name;
-      ASSERT_NEAR(job.completion_s, completion[at], 1e-6)
+      ASSERT_NEAR(job.completion_s, published.completion_s, 1e-6)
           << name << ": the first job that differs is " << job.name << ", which held GPUs at"
-          << timeline(*result, i) << "; published: " << starts[at] << " starts, waited "
-          << pending[at] << " s, at last " << gpus[at] << " GPUs";
-      ASSERT_NEAR(job.queueing_s, pending[at], 1e-6) << name << " " << job.name;
-      ASSERT_EQ(job.restarts + 1, starts[at]) << name << " " << job.name;
-      ASSERT_EQ(job.last_gpus, gpus[at]) << name << " " << job.name;
+          << timeline(*result, i) << "; published: " << published.starts << " starts, waited "
+          << published.pending_s << " s, at last " << published.gpus << " GPUs";
+      ASSERT_NEAR(job.queueing_s, published.pending_s, 1e-6) << name << " " << job.name;
+      ASSERT_EQ(job.restarts + 1, published.starts) << name << " " << job.name;
+      ASSERT_EQ(job.last_gpus, published.gpus) << name << " " << job.name;
     }
   }
 }
