@@ -98,6 +98,18 @@ TEST(Csv, StopsAtTheBoundsOfRowsColumnsAndBytes) {
   EXPECT_THAT(longest.ok().error().message, HasSubstr("more than 65536 bytes"));
 }
 
+TEST(Csv, AFileThatIsAbsentOrTooLargeIsAnError) {
+  const auto ignore = [](CsvRows&, const std::vector<std::size_t>&) {};
+
+  const auto absent = read_csv("/nonexistent/t.csv", {"a"}, ignore);
+  const auto large = read_csv(YMIR_SOURCE_DIR "/CMakeLists.txt", {"a"}, ignore, 10);
+
+  ASSERT_FALSE(absent);
+  EXPECT_EQ(absent.error().code, ErrorCode::kNotFound);
+  ASSERT_FALSE(large);
+  EXPECT_EQ(large.error().code, ErrorCode::kExhausted);
+}
+
 RC_GTEST_PROP(Csv, CutsAnyBytesWithoutACrash, (const std::string& text)) {
   CsvRows rows("f", text);
   const auto at = rows.columns({"a"});
