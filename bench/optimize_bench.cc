@@ -6,6 +6,7 @@
 // - `--growth`: jobs against time, for the plot
 // - `--warm`: warm starts
 // - `--rows`: several GPU types, tenant and block rows
+// - `--anytime`: what parts of the usual effort give
 // - `--stop`: how fast a stop is obeyed
 //
 // Times are CPU times of the thread, cold solves, one thread; the machine may be shared.
@@ -309,6 +310,28 @@ void rows_row(const Rows& rows) {
   std::fflush(stdout);
 }
 
+// What is lost when the matchings and states of the whole solve are cut to a part.
+void anytime_row(const Case& c) {
+  RoundProblem problem;
+  Generator({c.jobs, c.gpus, c.pairs, c.first_seed, c.gamma}).build(problem);
+  const Limits cold{.warm_from_jobs = 1 << 30};
+  const Solution whole = Planner().solve(problem, cold);
+  std::string line = fmt::format("| {}/{}/{:g}% g{:g} | {}", c.jobs, c.gpus, 100 * c.pairs, c.gamma,
+                                 whole.effort.matchings);
+  for (const int percent : {10, 25, 50, 75}) {
+    Limits part = cold;
+    part.max_matchings = std::max(1, whole.effort.matchings * percent / 100);
+    part.max_states = whole.effort.states * percent / 100;
+    const Solution solution = Planner().solve(problem, part);
+    YMIR_CHECK(check_solution(problem, solution), "plan of little effort is not sound");
+    const auto best = static_cast<double>(whole.value);
+    line += fmt::format(" | {:.1e} ({:.1e})", 1 - static_cast<double>(solution.value) / best,
+                        static_cast<double>(solution.bound) / best - 1);
+  }
+  fmt::print("{} |\n", line);
+  std::fflush(stdout);
+}
+
 // How much the solver still computes after it was asked to stop.
 void stops() {
   RoundProblem problem;
@@ -349,9 +372,8 @@ void stops() {
              late.size(), spread.at(0.5), spread.at(1));
 }
 
-int run(int count, char** words) {
-  const std::string what = count > 1 ? words[1] : "";
-  const std::vector<Case> cases = {
+const std::vector<Case>& all_cases() {
+  static const std::vector<Case> cases = {
       {50, 32, 0.1, 1, 1, 7, 7},          {200, 240, 0.02, 1, 1, 7, 7},
       {240, 240, 0.05, 1, 1001, 1300, 5}, {240, 240, 0.05, 0, 1001, 1300, 0},
       {500, 240, 0.05, 1, 1001, 1300, 5}, {500, 240, 0.05, 0, 1001, 1300, 0},
@@ -360,56 +382,94 @@ int run(int count, char** words) {
       {3000, 1000, 0.1, 1, 1, 3, 1},      {10'000, 1000, 0.02, 1, 1, 2, 0},
       {10'000, 10'000, 0.02, 1, 1, 2, 1}, {10'000, 10'000, 0.02, 0, 1, 2, 0},
   };
-  if (what == "--peers") {
-    const int limit = count > 2 ? std::atoi(words[2]) : 60;
-    fmt::print(
-        "| jobs/GPUs/pairs | seeds | ours ms | GLPK ms | CBC ms | HiGHS ms | fastest MILP / ours "
-        "|\n");
-    fmt::print("|---|---|---|---|---|---|---|\n");
-    const int least_jobs = count > 3 ? std::atoi(words[3]) : 0;
-    const int most_seeds = count > 4 ? std::atoi(words[4]) : 1000;
-    for (Case c : cases) {
-      c.peer_seeds = std::min(c.peer_seeds, most_seeds);
-      if (c.peer_seeds > 0 && c.jobs >= least_jobs) peers_row(c, limit);
-    }
+  return cases;
+}
+
+void speed() {
+  fmt::print(
+      "| jobs/GPUs/pairs gamma | candidates (hash) of the first seed | seeds | mean ms | median "
+      "| p99 | max | open (worst gap) | closed at root | build ms |\n");
+  fmt::print("|---|---|---|---|---|---|---|---|---|---|\n");
+  for (const Case& c : all_cases()) speed_row(c);
+}
+
+void peers(int limit, int least_jobs, int most_seeds) {
+  fmt::print(
+      "| jobs/GPUs/pairs | seeds | ours ms | GLPK ms | CBC ms | HiGHS ms | fastest MILP / ours "
+      "|\n");
+  fmt::print("|---|---|---|---|---|---|---|\n");
+  for (Case c : all_cases()) {
+    c.peer_seeds = std::min(c.peer_seeds, most_seeds);
+    if (c.peer_seeds > 0 && c.jobs >= least_jobs) peers_row(c, limit);
+  }
+}
+
+void several_rows() {
+  fmt::print(
+      "| jobs | GPUs | pairs | tenant rows | block rows | mean ms | median | max | matchings | "
+      "open (worst gap) |\n|---|---|---|---|---|---|---|---|---|---|\n");
+  for (const Rows& rows : {Rows{240, 120, 120, 0.05},
+                           {240, 160, 80, 0.05},
+                           {500, 120, 120, 0.05},
+                           {500, 200, 40, 0.05},
+                           {1000, 120, 120, 0.05},
+                           {1000, 500, 500, 0.02},
+                           {500, 240, 0, 0.05, 1},
+                           {500, 240, 0, 0.05, 3},
+                           {500, 240, 0, 0.05, 0, true},
+                           {240, 120, 120, 0.05, 2, true}}) {
+    rows_row(rows);
+  }
+}
+
+void anytime() {
+  fmt::print(
+      "| jobs/GPUs/pairs | matchings | 10% | 25% | 50% | 75% |\n|---|---|---|---|---|---|\n");
+  for (const Case& c : {Case{500, 240, 0.05, 1, 1001},
+                        {1000, 1000, 0.1},
+                        {3000, 1000, 0.1},
+                        {10'000, 500, 0.02},
+                        {10'000, 1000, 0.02},
+                        {10'000, 10'000, 0.02},
+                        {10'000, 10'000, 0.02, 1, 2},
+                        {10'000, 10'000, 0.02, 0}}) {
+    anytime_row(c);
+  }
+}
+
+void warm() {
+  fmt::print(
+      "| jobs/GPUs/pairs | nothing changed | 1% replaced | 10% replaced | utilities drift 3% "
+      "|\n|---|---|---|---|---|\n");
+  for (const Case& c :
+       {Case{200, 240, 0.1}, {500, 240, 0.1}, {1000, 1000, 0.1}, {10'000, 10'000, 0.02}}) {
+    warm_row(c);
+  }
+}
+
+int run(int count, char** words) {
+  const std::string what = count > 1 ? words[1] : "";
+  const auto number = [&](int k, int otherwise) {
+    return count > k ? std::atoi(words[k]) : otherwise;
+  };
+  if (what.empty()) {
+    speed();
+  } else if (what == "--peers") {
+    peers(number(2, 60), number(3, 0), number(4, 1000));
   } else if (what == "--growth") {
     growth();
+  } else if (what == "--warm") {
+    warm();
+  } else if (what == "--rows") {
+    several_rows();
+  } else if (what == "--anytime") {
+    anytime();
   } else if (what == "--stop") {
     stops();
-  } else if (what == "--rows") {
-    fmt::print(
-        "| jobs | GPUs | pairs | tenant rows | block rows | mean ms | median | max | matchings | "
-        "open (worst gap) |\n|---|---|---|---|---|---|---|---|---|---|\n");
-    for (const Rows& rows : {Rows{240, 120, 120, 0.05},
-                             {240, 160, 80, 0.05},
-                             {500, 120, 120, 0.05},
-                             {500, 200, 40, 0.05},
-                             {1000, 120, 120, 0.05},
-                             {1000, 500, 500, 0.02},
-                             {500, 240, 0, 0.05, 1},
-                             {500, 240, 0, 0.05, 3},
-                             {500, 240, 0, 0.05, 0, true},
-                             {240, 120, 120, 0.05, 2, true}}) {
-      rows_row(rows);
-    }
-  } else if (what == "--warm") {
-    fmt::print(
-        "| jobs/GPUs/pairs | nothing changed | 1% replaced | 10% replaced | utilities drift 3% "
-        "|\n|---|---|---|---|---|\n");
-    for (const Case& c :
-         {Case{200, 240, 0.1}, {500, 240, 0.1}, {1000, 1000, 0.1}, {10'000, 10'000, 0.02}}) {
-      warm_row(c);
-    }
-  } else if (what.empty()) {
-    fmt::print(
-        "| jobs/GPUs/pairs gamma | candidates (hash) of the first seed | seeds | mean ms | median "
-        "| p99 | max | open (worst gap) | closed at root | build ms |\n");
-    fmt::print("|---|---|---|---|---|---|---|---|---|---|\n");
-    for (const Case& c : cases) speed_row(c);
   } else {
     fmt::print(stderr,
                "optimize_bench [--peers [SECONDS [LEAST_JOBS [MOST_SEEDS]]] | --growth | --warm | "
-               "--rows | --stop]\n");
+               "--rows | --anytime | --stop]\n");
     return 2;
   }
   return 0;

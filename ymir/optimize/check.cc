@@ -91,7 +91,8 @@ Result<> check_plan(const RoundProblem& problem, const Solution& solution) {
   return Ok{};
 }
 
-Result<> check_prices(const RoundProblem& problem, const Certificate& certificate) {
+// The prices are not negative, and sum to root_bound; the sets are odd.
+Result<> check_bound(const RoundProblem& problem, const Certificate& certificate) {
   const std::vector<Row> rows = problem.rows();
   if (certificate.scale < 1 || certificate.row_price.size() != rows.size() ||
       certificate.job_price.size() != static_cast<std::size_t>(problem.num_jobs())) {
@@ -106,21 +107,30 @@ Result<> check_prices(const RoundProblem& problem, const Certificate& certificat
     if (price < 0) return fault("negative price of a job");
     bound += price;
   }
-  std::vector<std::vector<std::int32_t>> sets_of(problem.num_jobs());
-  for (std::size_t s = 0; s < certificate.odd_sets.size(); ++s) {
-    const OddSet& set = certificate.odd_sets[s];
+  for (const OddSet& set : certificate.odd_sets) {
     if (set.price < 0 || set.jobs.size() % 2 == 0) return fault("odd set is not one");
     for (std::size_t k = 0; k < set.jobs.size(); ++k) {
       const JobIndex job = set.jobs[k];
       if (job < 0 || job >= problem.num_jobs() || (k > 0 && job <= set.jobs[k - 1])) {
         return fault("odd set with a wrong job");
       }
-      sets_of[job].push_back(static_cast<std::int32_t>(s));
     }
     bound += static_cast<Wide>(set.price) * static_cast<std::int64_t>(set.jobs.size() / 2);
   }
   if (bound != certificate.root_bound) return fault("root_bound is not what the prices sum to");
+  return Ok{};
+}
 
+// No candidate is worth more than its jobs, its sets and what it charges cost.
+Result<> check_prices(const RoundProblem& problem, const Certificate& certificate) {
+  YMIR_TRY(check_bound(problem, certificate));
+  const std::vector<Row> rows = problem.rows();
+  std::vector<std::vector<std::int32_t>> sets_of(problem.num_jobs());
+  for (std::size_t s = 0; s < certificate.odd_sets.size(); ++s) {
+    for (const JobIndex job : certificate.odd_sets[s].jobs) {
+      sets_of[job].push_back(static_cast<std::int32_t>(s));
+    }
+  }
   const auto undercut = [&](JobIndex first, JobIndex second, const KeptOption& c, Wide price) {
     for (std::size_t r = 0; r < rows.size(); ++r) {
       if (certificate.row_price[r] == 0) continue;

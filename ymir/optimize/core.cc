@@ -532,8 +532,9 @@ bool Core::Impl::merge(const Table& table, std::span<const std::int64_t> reachab
 bool Core::Impl::merge_all() {
   merge_order_.resize(num_tables_);
   for (std::size_t k = 0; k < num_tables_; ++k) merge_order_[k] = static_cast<std::int32_t>(k);
-  std::stable_sort(merge_order_.begin(), merge_order_.end(), [&](std::int32_t a, std::int32_t b) {
-    return tables_[a].states.size() < tables_[b].states.size();
+  std::sort(merge_order_.begin(), merge_order_.end(), [&](std::int32_t a, std::int32_t b) {
+    const std::size_t left = tables_[a].states.size(), right = tables_[b].states.size();
+    return left != right ? left < right : a < b;
   });
   const std::size_t width = packing_.fields.size();
   reachable_.assign((num_tables_ + 1) * width, 0);

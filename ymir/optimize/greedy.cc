@@ -7,7 +7,7 @@ namespace {
 
 __extension__ typedef __int128 Wide;
 
-constexpr std::int64_t kUnit = 32;  // of the factor on the prices
+constexpr std::int64_t kUnit = 8;  // of the factor on the prices
 constexpr std::int64_t kHighest = 64 * kUnit;
 
 class Greedy {

@@ -24,6 +24,13 @@ void* operator new(std::size_t size) {
   if (void* memory = std::malloc(size)) return memory;
   throw std::bad_alloc();
 }
+// Sanitizers have their own of this form (std::stable_sort uses it), which ours could not give
+// back.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  allocated_bytes += static_cast<long>(size);
+  ++allocations;
+  return std::malloc(size);
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 

@@ -23,8 +23,9 @@ bool have_milp(Milp solver);
 const char* milp_name(Milp solver);
 // One binary column per candidate, in the order of alone_candidates() and pair_candidates().
 void write_mps(const RoundProblem& problem, const std::string& path);
-// `folder` is for files of the run and must exist.
+// `folder` is for files of the run and must exist. The limit is in CPU seconds, so that it means
+// the same on a busy machine, and covers reading the model.
 MilpAnswer solve_milp(Milp solver, const RoundProblem& problem, const std::string& folder,
-                      int time_limit_s);
+                      int cpu_limit_s);
 
 }  // namespace ymir

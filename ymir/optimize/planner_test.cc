@@ -507,10 +507,10 @@ TEST(Planner, TakesTheEffortItIsKnownToTake) {
   const Solution solution = Planner().solve(problem);
 
   EXPECT_EQ(solution.proof, Proof::kOptimal);
-  EXPECT_EQ(solution.effort.matchings, 13);
-  EXPECT_EQ(solution.effort.searches, 86);
+  EXPECT_EQ(solution.effort.matchings, 15);
+  EXPECT_EQ(solution.effort.searches, 93);
   EXPECT_EQ(solution.effort.active_edges, 155);
-  EXPECT_EQ(solution.effort.states, 10219);
+  EXPECT_EQ(solution.effort.states, 7953);
 }
 
 }  // namespace

@@ -132,16 +132,21 @@ bool PriceSearch::one_row(std::int64_t tolerance) {
   for (int k = 0; !closed() && !near(tolerance) && k < kMaxNarrowings && !spent(); ++k) {
     std::int64_t price = 0;
     if (over_.known && under_.known) {
-      // Where the two lines value + price * (capacity - used) cross.
+      // Where the two lines value + price * (capacity - used) cross: exact at a kink. In turn with
+      // it where a straight line between the uses meets the capacity: better while far from one.
       const std::int64_t rise = over_.value - under_.value, run = over_.used - under_.used;
       const auto below = static_cast<std::int64_t>(static_cast<Wide>(rise) *
                                                    (prices_.rows()[0].capacity - over_.used) / run);
       distance_ = best_bound_ - (over_.value + below);
       if (graph_.bound() - best_bound_ + distance_ <= tolerance) return true;
-      price = std::max(even(rise / run), over_.price + 2);
-      // One end can stick for long: halve now and then.
-      if (k % 4 == 3) price = even(over_.price + (under_.price - over_.price) / 2);
-      if (price <= over_.price || price >= under_.price) {
+      price = rise / run;
+      if (k % 2 == 0) {
+        const Wide part = static_cast<Wide>(under_.price - over_.price) *
+                          (over_.used - prices_.rows()[0].capacity) / run;
+        price = over_.price + static_cast<std::int64_t>(part);
+      }
+      price = std::max(even(price), over_.price + 2);
+      if (price >= under_.price) {
         distance_ = 0;
         return true;
       }
@@ -153,16 +158,14 @@ bool PriceSearch::one_row(std::int64_t tolerance) {
   return true;
 }
 
-// Beyond the end known, in proportion to what is left or overdrawn, a little too far; further
-// each time.
+// Beyond the end known, in proportion to what is left or overdrawn, a little too far; further the
+// longer it takes.
 std::int64_t PriceSearch::step() {
-  const bool up = graph_.used()[0] > prices_.rows()[0].capacity;
+  const std::int64_t capacity = prices_.rows()[0].capacity, highest = prices_.highest(0);
+  const bool up = graph_.used()[0] > capacity;
   const End& end = up ? over_ : under_;
-  const std::int64_t capacity = std::max<std::int64_t>(1, prices_.rows()[0].capacity);
-  const std::int64_t highest = prices_.highest(0);
-  const Wide off = std::min(capacity, std::abs(end.used - capacity));
-  const Wide times = Wide{2} << std::min(steps_++, 30);
-  const Wide step = times * std::max(end.price, highest >> 12) * off / capacity;
+  const Wide off = (Wide{2} << std::min(steps_++ / 2, 30)) * std::abs(end.used - capacity);
+  const Wide step = off * std::max(end.price, highest >> 12) / std::max(end.used, capacity);
   const auto change = static_cast<std::int64_t>(std::clamp<Wide>(step, 2, highest));
   return up ? end.price + change : end.price - change;
 }
