@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -116,6 +117,7 @@ int tokenize(const Globals& globals, const TokenizeOptions& options) {
   // Whole lines, in pieces of about 1 MiB: a file of any size streams through.
   constexpr std::size_t kPiece = 1 << 20, kMaxLine = 16 << 20;
   std::string waiting, piece(kPiece, '\0'), out;
+  std::int64_t lines = 0;  // done so far
   while (true) {
     const std::size_t size = std::fread(piece.data(), 1, piece.size(), stdin);
     waiting.append(piece, 0, size);
@@ -123,9 +125,15 @@ int tokenize(const Globals& globals, const TokenizeOptions& options) {
     const auto last = end ? waiting.size() : waiting.rfind('\n') + 1;  // npos + 1 == 0
     if (last > 0) {
       out.clear();
+      std::vector<std::int64_t> broken;
       const auto done = tokenize_lines(*tokenizer, std::string_view(waiting).substr(0, last),
-                                       options.max_length, out);
+                                       options.max_length, globals.json, out, broken);
       print(out);
+      for (const std::int64_t line : broken)
+        std::fprintf(stderr, "ymir: note: line %lld is not UTF-8, read with U+FFFD\n",
+                     static_cast<long long>(lines + line));
+      lines +=
+          std::count(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(last), '\n');
       if (!done) return tell(globals, kUsage, done.error().message);
       waiting.erase(0, last);
     }

@@ -92,4 +92,19 @@ Result<Json> parse_json(std::string_view text, JsonLimits limits) {
   return std::move(builder.root);
 }
 
+Result<std::string> text_field(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_string())
+    return Error{ErrorCode::kInvalidArgument, std::string(key) + " is not a text"};
+  return found->get<std::string>();
+}
+
+Result<bool> flag_field(const Json& object, const char* key, bool fallback) {
+  const auto found = object.find(key);
+  if (found == object.end()) return fallback;
+  if (!found->is_boolean())
+    return Error{ErrorCode::kInvalidArgument, std::string(key) + " is not true or false"};
+  return found->get<bool>();
+}
+
 }  // namespace ymir

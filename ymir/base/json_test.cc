@@ -30,5 +30,15 @@ TEST(Json, SaysWhereTheFaultIs) {
   EXPECT_NE(json.error().message.find("byte"), std::string::npos) << json.error().message;
 }
 
+TEST(Json, AFieldOfTheWrongKindIsNamed) {
+  const Json object = {{"name", "x"}, {"on", true}, {"count", 3}};
+
+  EXPECT_EQ(*text_field(object, "name"), "x");
+  EXPECT_EQ(text_field(object, "count").error().message, "count is not a text");
+  EXPECT_TRUE(*flag_field(object, "on", false));
+  EXPECT_TRUE(*flag_field(object, "absent", true));
+  EXPECT_EQ(flag_field(object, "count", false).error().message, "count is not true or false");
+}
+
 }  // namespace
 }  // namespace ymir

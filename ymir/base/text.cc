@@ -139,6 +139,67 @@ bool valid_utf8(std::string_view text, std::size_t* bad) {
   return true;
 }
 
+namespace {
+
+// How many bytes at the start of `text`, which no character begins, belong to one that was cut off.
+std::size_t broken_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0xC2 || lead > 0xF4) return 1;
+  const std::size_t whole = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  std::size_t length = 1;
+  for (; length < std::min(whole, text.size()); ++length) {
+    const unsigned char low = length > 1 ? 0x80 : lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+    const unsigned char high = length > 1 ? 0xBF : lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+    if (byte(length) < low || byte(length) > high) break;
+  }
+  return length;
+}
+
+}  // namespace
+
+std::string repaired_utf8(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size();) {
+    char32_t c = 0;
+    const std::size_t length = decode_utf8(text.substr(i), c);
+    if (length > 0) {
+      out += text.substr(i, length);
+      i += length;
+    } else {
+      append_utf8(out, 0xFFFD);
+      i += broken_length(text.substr(i));
+    }
+  }
+  return out;
+}
+
+std::string printable(std::string_view text) {
+  const auto turns_text = [](char32_t c) {
+    return (c >= 0x200E && c <= 0x200F) || (c >= 0x2028 && c <= 0x202E) ||
+           (c >= 0x2066 && c <= 0x2069) || c == 0xFEFF;
+  };
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size();) {
+    char32_t c = 0;
+    const std::size_t length = decode_utf8(text.substr(i), c);
+    if (length == 0)
+      out += fmt::format("\\x{:02X}", static_cast<unsigned char>(text[i]));
+    else if (c == '\n' || c == '\r' || c == '\t')
+      out += c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t";
+    else if (c < 0x20 || (c >= 0x7F && c < 0xA0))
+      out += fmt::format("\\x{:02X}", static_cast<unsigned>(c));
+    else if (turns_text(c))
+      out += fmt::format("\\u{:04X}", static_cast<unsigned>(c));
+    else
+      out += text.substr(i, length);
+    i += std::max<std::size_t>(length, 1);
+  }
+  return out;
+}
+
 int display_width(std::string_view utf8) {
   int width = 0;
   for (std::size_t i = 0; i < utf8.size();) {

@@ -31,6 +31,12 @@ std::size_t decode_utf8(std::string_view text, char32_t& out);
 void append_utf8(std::string& out, char32_t c);
 // True when the bytes are valid UTF-8 (no surrogates, no overlong forms); else *bad is the offset.
 bool valid_utf8(std::string_view text, std::size_t* bad = nullptr);
+// The text with U+FFFD for what is not UTF-8: one for each longest piece that could have begun a
+// character, as Python's errors="replace".
+std::string repaired_utf8(std::string_view text);
+// For people: control characters, directional marks and what is not UTF-8 as \n, \t, \x1B, \u202E;
+// the rest as it is.
+std::string printable(std::string_view text);
 // Columns the text takes in a terminal (wide East Asian characters take two, marks none).
 int display_width(std::string_view utf8);
 // At most `width` columns, ending in an ellipsis when cut.

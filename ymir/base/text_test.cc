@@ -29,6 +29,26 @@ TEST(Text, NearestTakesTheClosestWithinTheLimit) {
   EXPECT_FALSE(nearest("epochs", known));
 }
 
+TEST(Text, WhatIsNotUtf8IsReplacedAsPythonDoes) {
+  const std::string mark = "\xEF\xBF\xBD";
+  EXPECT_EQ(repaired_utf8("naïve 漢字"), "naïve 漢字");
+  EXPECT_EQ(repaired_utf8("a\xE2\x82z"), "a" + mark + "z");  // a cut character is one
+  EXPECT_EQ(repaired_utf8("\xF0\x9F\x98"), mark);
+  EXPECT_EQ(repaired_utf8("\xC0\x80"), mark + mark);             // no character begins so
+  EXPECT_EQ(repaired_utf8("\xED\xA0\x80"), mark + mark + mark);  // a surrogate
+  EXPECT_EQ(repaired_utf8("\xF5\x80\xFF"), mark + mark + mark);
+  EXPECT_EQ(repaired_utf8("\xE0\x9F\xF4\x90"), mark + mark + mark + mark);
+}
+
+TEST(Text, PrintableShowsWhatATerminalWouldObey) {
+  EXPECT_EQ(printable("naïve 漢字"), "naïve 漢字");
+  EXPECT_EQ(printable(std::string_view("a\0\x1B[31m\n\t", 9)), "a\\x00\\x1B[31m\\n\\t");
+  EXPECT_EQ(printable("\xFF\xC2\x9B"), "\\xFF\\x9B");
+  EXPECT_EQ(printable("\xE2\x80\xAE"
+                      "abc"),
+            "\\u202Eabc");
+}
+
 TEST(Text, Utf8ChecksOverlongSurrogatesAndTruncation) {
   EXPECT_TRUE(valid_utf8("naïve 漢字 🙂"));
   std::size_t bad = 0;

@@ -4,7 +4,7 @@
 #include <functional>
 #include <utility>
 
-#include "ymir/tune/data/bert_text.h"
+#include "ymir/tune/data/unicode.h"
 
 namespace ymir {
 namespace {

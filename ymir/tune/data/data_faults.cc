@@ -4,12 +4,15 @@
 
 #include <utility>
 
+#include "ymir/base/text.h"
+
 namespace ymir {
 
 std::string DataFault::message() const {
-  if (line == 0) return fmt::format("{}: {}", file, text);
-  if (column == 0) return fmt::format("{}:{}: {}", file, line, text);
-  return fmt::format("{}:{}:{}: {}", file, line, column, text);
+  const std::string name = printable(file), what = printable(text);
+  if (line == 0) return fmt::format("{}: {}", name, what);
+  if (column == 0) return fmt::format("{}:{}: {}", name, line, what);
+  return fmt::format("{}:{}:{}: {}", name, line, column, what);
 }
 
 void FaultList::add(DataFault fault) {

@@ -13,9 +13,9 @@ struct DataFault {
   std::string kind{};  // groups equal faults: "wrong number of fields"
   std::string file{};
   std::int64_t line = 0;    // physical, from 1; 0 = the whole file
-  std::int64_t column = 0;  // byte of the line, from 1; 0 = the whole line
+  std::int64_t column = 0;  // character of the line, from 1; 0 = the whole line
   std::string text{};
-  std::string message() const;  // "train.csv:1042:3: text"
+  std::string message() const;  // "train.csv:1042:3: text", fit for a terminal
 };
 
 class FaultList {

@@ -6,18 +6,22 @@
 #include <iterator>
 
 #include "ymir/base/json.h"
+#include "ymir/base/text.h"
 
 namespace ymir {
 namespace {
 
 constexpr std::size_t kMaxLabelsShown = 30;
 
+std::string shown_label(const std::string& label) { return fit(printable(label), 60); }
+
 void append_label_table(const DataReport& report, std::string& out) {
   std::size_t width = 0;
   const std::size_t shown = std::min(report.labels.size(), kMaxLabelsShown);
-  for (std::size_t i = 0; i < shown; ++i) width = std::max(width, report.labels[i].size());
+  for (std::size_t i = 0; i < shown; ++i)
+    width = std::max(width, shown_label(report.labels[i]).size());
   for (std::size_t i = 0; i < shown; ++i) {
-    fmt::format_to(std::back_inserter(out), "  label {:<{}}", report.labels[i], width);
+    fmt::format_to(std::back_inserter(out), "  label {:<{}}", shown_label(report.labels[i]), width);
     for (const DataReport::Part& part : report.parts)
       if (i < part.class_rows.size())
         fmt::format_to(std::back_inserter(out), "  {} {}", part.class_rows[i], part.name);
@@ -39,7 +43,9 @@ std::string DataReport::text() const {
       fmt::format_to(std::back_inserter(out), ", {} dropped", part.num_dropped);
     if (part.num_duplicates > 0)
       fmt::format_to(std::back_inserter(out), ", {} duplicates", part.num_duplicates);
-    if (labels.empty() && part.num_rows > 0)
+    if (part.num_trained > 0)
+      fmt::format_to(std::back_inserter(out), ", {} tokens to learn", part.num_trained);
+    if (part.has_scores && part.num_rows > 0)
       fmt::format_to(std::back_inserter(out), ", scores {:g} to {:g}, mean {:.3g}", part.min_score,
                      part.max_score, part.mean_score);
     out += '\n';
@@ -60,11 +66,11 @@ std::string DataReport::json() const {
                   {"cut", part.num_cut},
                   {"dropped", part.num_dropped},
                   {"duplicates", part.num_duplicates}};
-    if (labels.empty())
+    if (part.num_trained > 0) entry["trained_tokens"] = part.num_trained;
+    if (part.has_scores)
       entry["scores"] = {
           {"min", part.min_score}, {"max", part.max_score}, {"mean", part.mean_score}};
-    else
-      entry["label_rows"] = part.class_rows;
+    if (!labels.empty()) entry["label_rows"] = part.class_rows;
     parts_json.push_back(std::move(entry));
   }
   return canonical({{"parts", parts_json},

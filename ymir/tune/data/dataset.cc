@@ -9,9 +9,11 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "ymir/base/file.h"
 #include "ymir/base/hash.h"
 #include "ymir/base/json.h"
 #include "ymir/base/text.h"
+#include "ymir/tune/data/conversation.h"
 #include "ymir/tune/data/file_hash.h"
 #include "ymir/tune/data/reader.h"
 
@@ -39,7 +41,8 @@ ReadOptions read_options(const DataRequest& request) {
   return {.format = request.data.format,
           .columns = request.data.columns,
           .header = request.data.header,
-          .encoding = request.data.encoding};
+          .encoding = request.data.encoding,
+          .need_label = request.kind != TaskKind::kLanguageModel};
 }
 
 // Reads the files of one part, tokenises them and keeps the result.
@@ -66,6 +69,7 @@ class PartLoader {
     report_.faults.add(faults_);
     if (!store && !faulty) return std::move(store).error();
     RowStore rows = store ? *std::move(store) : RowStore::make(*faulty);
+    rows.name_files(files_);
     for (const std::string& note : rows.notes())
       report_.warnings.add({"note", files_.front(), 0, 0, note});
     return std::make_shared<const RowStore>(std::move(rows));
@@ -77,10 +81,16 @@ class PartLoader {
     Json hashes = Json::array();
     for (const std::string& file : files_) {
       YMIR_TRY_ASSIGN(const std::string hash, remembered_sha256(file, request_.cache));
-      hashes.push_back({file, hash});
+      // By content, so that jobs share it wherever their files lie; the ending may decide the
+      // format.
+      const auto dot = file.rfind('.');
+      hashes.push_back({dot == std::string::npos ? "" : to_lower(file.substr(dot)), hash});
     }
     const DataSpec& data = request_.data;
-    return sha256(canonical({{"version", 1},
+    return sha256(canonical({{"version", 2},
+                             {"prompt_template", request_.prompt_template},
+                             {"all_tokens", request_.all_tokens},
+                             {"language", request_.kind == TaskKind::kLanguageModel},
                              {"files", hashes},
                              {"format", data.format},
                              {"columns", data.columns},
@@ -94,6 +104,7 @@ class PartLoader {
   }
 
   Result<RowContent> build() {
+    if (request_.kind == TaskKind::kLanguageModel) return build_language();
     RowContent content;
     std::vector<TextRow> rows;
     for (std::uint32_t i = 0; i < files_.size(); ++i) {
@@ -119,6 +130,83 @@ class PartLoader {
       facts.line = static_cast<std::uint32_t>(rows[i].line);
       facts.label_line = static_cast<std::uint32_t>(rows[i].label_line);
       facts.label_column = static_cast<std::uint32_t>(rows[i].label_column);
+    }
+    return content;
+  }
+
+  // The texts of a language model's files, with what of each is learnt.
+  struct Prompt {
+    std::int64_t line = 0;
+    std::vector<PromptPart> parts{};
+  };
+  Result<std::vector<Prompt>> read_prompts(const std::string& file, RowContent& content) {
+    const std::string end(tokenizer_.token(tokenizer_.end_token()));
+    std::vector<Prompt> prompts;
+    if (!is_conversation_format(request_.data.format)) {
+      YMIR_TRY_ASSIGN(TextTable table, read_table_file(file, read_options(request_)));
+      faults_.add(table.faults);
+      for (const DataFault& note : table.notes.kept()) content.notes.push_back(note.text);
+      for (TextRow& row : table.rows) prompts.push_back({row.line, {{row.text + end, true}}});
+      return prompts;
+    }
+    YMIR_TRY_ASSIGN(
+        const PromptTemplate how,
+        prompt_template(request_.prompt_template.empty() ? default_template(request_.data.format)
+                                                         : request_.prompt_template));
+    if (how.end_token && end.empty())
+      return refused(
+          fmt::format("template {} needs an end-of-text token, and tokenizer_config.json "
+                      "names no eos_token",
+                      how.name));
+    YMIR_TRY_ASSIGN(const std::string bytes, read_file(file));
+    YMIR_TRY_ASSIGN(const ConversationTable table,
+                    read_conversations(bytes, file, request_.data.format));
+    faults_.add(table.faults);
+    for (const DataFault& note : table.notes.kept()) content.notes.push_back(note.text);
+    for (const Conversation& row : table.rows) prompts.push_back({row.line, render(row, how, end)});
+    return prompts;
+  }
+
+  Result<RowContent> build_language() {
+    RowContent content;
+    std::vector<std::vector<PromptPart>> rows;
+    for (std::uint32_t i = 0; i < files_.size(); ++i) {
+      YMIR_TRY_ASSIGN(std::vector<Prompt> prompts, read_prompts(files_[i], content));
+      content.files.push_back(files_[i]);
+      for (Prompt& prompt : prompts) {
+        if (request_.data.limit > 0 &&
+            static_cast<std::int64_t>(rows.size()) >= request_.data.limit)
+          break;
+        std::string text;
+        for (const PromptPart& part : prompt.parts) text += part.text;
+        content.facts.push_back({.hash = content_hash(text, ""),
+                                 .score = std::numeric_limits<double>::quiet_NaN(),
+                                 .file = i,
+                                 .line = static_cast<std::uint32_t>(prompt.line)});
+        rows.push_back(std::move(prompt.parts));
+      }
+    }
+    const auto encode_row = [&](std::size_t i, int limit) {
+      return encode_prompt(rows[i], tokenizer_,
+                           {.all_tokens = request_.all_tokens, .max_length = limit});
+    };
+    std::vector<LanguageRow> encoded;
+    std::vector<int> lengths;
+    content.max_length = max_length_ > 0 ? max_length_ : request_.max_positions;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      encoded.push_back(encode_row(i, content.max_length));
+      lengths.push_back(static_cast<int>(encoded.back().ids.size()) + encoded.back().num_cut);
+    }
+    if (max_length_ == 0)
+      content.max_length = automatic_max_length(lengths, request_.max_positions);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      LanguageRow& row = encoded[i];
+      if (static_cast<int>(row.ids.size()) > content.max_length)
+        row = encode_row(i, content.max_length);
+      content.ids.insert(content.ids.end(), row.ids.begin(), row.ids.end());
+      content.type_ids.insert(content.type_ids.end(), row.trained.begin(), row.trained.end());
+      content.offsets.push_back(content.ids.size());
+      content.facts[i].num_cut = static_cast<std::uint32_t>(row.num_cut);
     }
     return content;
   }
@@ -152,7 +240,7 @@ class PartLoader {
   }
 
   void number_labels(const std::vector<TextRow>& rows, RowContent& content) const {
-    if (request_.kind == TaskKind::kRegress) return;
+    if (request_.kind != TaskKind::kClassify) return;
     for (const TextRow& row : rows) content.labels.push_back(row.label);
     std::ranges::sort(content.labels);
     const auto repeated = std::ranges::unique(content.labels);
@@ -175,6 +263,7 @@ class PartLoader {
 // Gives the rows their classes or checks their scores; rows with a fault are left out.
 void resolve_labels(const DataRequest& request, const LabelTable& table, RowSet& set,
                     DataReport& report) {
+  if (request.kind == TaskKind::kLanguageModel) return;  // its labels are its tokens
   const RowStore& store = *set.store;
   std::vector<std::uint32_t> good;
   for (const std::uint32_t row : set.rows) {
@@ -212,7 +301,8 @@ void resolve_labels(const DataRequest& request, const LabelTable& table, RowSet&
 // Applies data.overlong and fills the report's line about a part.
 void describe(const DataRequest& request, const std::string& name, std::size_t num_labels,
               int num_special, RowSet& set, DataReport& report) {
-  DataReport::Part part{.name = name};
+  const bool language = request.kind == TaskKind::kLanguageModel;
+  DataReport::Part part{.name = name, .has_scores = request.kind == TaskKind::kRegress};
   const RowStore& store = *set.store;
   RowSet kept{.store = set.store};
   std::unordered_map<std::uint64_t, std::size_t> first_with;
@@ -234,6 +324,18 @@ void describe(const DataRequest& request, const std::string& name, std::size_t n
         report.faults.add({"row over max_length", file, facts.line, 0, text});
       ++part.num_cut;
     }
+    if (language) {
+      std::vector<std::int32_t> trained;
+      set.append_trained(i, trained);
+      const auto labels = std::ranges::count(trained, 1);
+      if (labels == 0) {
+        ++part.num_dropped;
+        report.warnings.add({"nothing to learn", file, facts.line, 0,
+                             "no token of an answer is left within max_length: row left out"});
+        continue;
+      }
+      part.num_trained += labels;
+    }
     if (length <= num_special)
       report.warnings.add({"text without tokens", file, facts.line, 0,
                            "the text has no token that the model sees"});
@@ -241,8 +343,8 @@ void describe(const DataRequest& request, const std::string& name, std::size_t n
     if (!is_new) {
       ++part.num_duplicates;
       const std::size_t other = earlier->second;
-      const bool differs =
-          num_labels > 0 ? set.classes[i] != set.classes[other] : set.score(i) != set.score(other);
+      const bool differs = num_labels > 0 ? set.classes[i] != set.classes[other]
+                                          : part.has_scores && set.score(i) != set.score(other);
       report.warnings.add(
           {differs ? "same text, another label" : "duplicate rows", file, facts.line, 0,
            fmt::format("same text as {}{}", set.place(other), differs ? ", another label" : "")});
@@ -263,7 +365,7 @@ void describe(const DataRequest& request, const std::string& name, std::size_t n
     part.mean_tokens = tokens / static_cast<double>(set.size());
     part.mean_score = scores / static_cast<double>(set.size());
   }
-  if (num_labels > 0) part.min_score = part.max_score = part.mean_score = 0;
+  if (!part.has_scores) part.min_score = part.max_score = part.mean_score = 0;
   report.parts.push_back(std::move(part));
 }
 
@@ -277,6 +379,7 @@ void check_balance(const DataRequest& request, const std::string& file, DataRepo
     if (report.faults.empty()) fault("no rows", "no row is left to train on");
     return;
   }
+  if (request.kind == TaskKind::kLanguageModel) return;
   if (request.kind == TaskKind::kRegress) {
     if (train.min_score == train.max_score)
       fault("one score", fmt::format("all rows have the score {:g}", train.min_score));
@@ -334,7 +437,7 @@ std::pair<RowSet, RowSet> split_by_hash(const RowSet& all, double fraction) {
 }
 
 Result<LabelTable> label_table(const DataRequest& request, const RowStore& train) {
-  if (request.kind == TaskKind::kRegress) return LabelTable();
+  if (request.kind != TaskKind::kClassify) return LabelTable();
   auto table = LabelTable::make(request.labels, request.data.label, train.labels());
   if (!table) return annotate(std::move(table).error(), train.files().front());
   return table;
@@ -358,8 +461,11 @@ int automatic_max_length(const std::vector<int>& lengths, int max_positions) {
 }
 
 Result<> DataRequest::validate() const {
-  if (kind != TaskKind::kClassify && kind != TaskKind::kRegress)
-    return refused("task.kind multi_label and lm have no data reader (known: classify, regress)");
+  if (kind == TaskKind::kMultiLabel)
+    return refused("task.kind multi_label has no data reader (known: classify, regress, lm)");
+  if (is_conversation_format(data.format) && kind != TaskKind::kLanguageModel)
+    return refused(fmt::format("data.format {} is for task.kind lm", data.format));
+  if (!prompt_template.empty()) YMIR_TRY(ymir::prompt_template(prompt_template));
   if (kind == TaskKind::kRegress && data.label != "auto" && data.label != "float")
     return refused(fmt::format("data.label \"{}\": a regression has float labels", data.label));
   if (data.overlong != "truncate" && data.overlong != "drop" && data.overlong != "error")
@@ -373,6 +479,7 @@ Result<> DataRequest::validate() const {
   if (!data.validation.empty() && data.val_fraction > 0)
     return refused("give data.validation or data.val_fraction, not both");
   ReadOptions options = read_options(*this);
+  if (is_conversation_format(data.format)) options.format = "jsonl";
   return options.validate();
 }
 

@@ -26,7 +26,7 @@ namespace ymir {
 struct RowSet {
   std::shared_ptr<const RowStore> store{};
   std::vector<std::uint32_t> rows{};    // into the store
-  std::vector<std::int32_t> classes{};  // one a row; empty for regression
+  std::vector<std::int32_t> classes{};  // one a row; empty but for classification
 
   std::size_t size() const { return rows.size(); }
   std::size_t length(std::size_t i) const { return store->length(rows[i]); }
@@ -36,6 +36,10 @@ struct RowSet {
   void append_type_ids(std::size_t i, std::vector<std::int32_t>& out) const {
     store->append_type_ids(rows[i], out);
   }
+  // Language models: for each id 1 where it is a label.
+  void append_trained(std::size_t i, std::vector<std::int32_t>& out) const {
+    append_type_ids(i, out);
+  }
   double score(std::size_t i) const { return store->facts(rows[i]).score; }
   // The same for a row wherever it lies; names the row in counter-based randomness.
   std::uint64_t hash(std::size_t i) const { return store->facts(rows[i]).hash; }
@@ -44,11 +48,15 @@ struct RowSet {
 
 struct DataRequest {
   DataSpec data{};
-  TaskKind kind = TaskKind::kClassify;  // classify or regress; the others are refused by name
-  std::vector<std::string> labels{};    // task.labels; empty = from the data
+  TaskKind kind = TaskKind::kClassify;               // multi_label is refused by name
+  std::vector<std::string> labels{};                 // task.labels; empty = from the data
   std::optional<std::pair<double, double>> range{};  // task.range
   int max_positions = 512;                           // tokens that the model can take
   std::string cache{};                               // folder for tokenised data; empty = none
+  // Language models: the template of conversations (conversation.h; empty: what their format is
+  // usually written with), and whether the prompt is learnt too. Rows of text are learnt whole.
+  std::string prompt_template{};
+  bool all_tokens = false;
   Result<> validate() const;
 };
 
@@ -56,7 +64,7 @@ struct TaskData {
   RowSet train{};
   RowSet validation{};
   RowSet test{};
-  std::vector<std::string> labels{};  // empty for regression
+  std::vector<std::string> labels{};  // empty but for classification
   int max_length = 0;                 // tokens, special ones included
   std::string hash{};                 // of rows and settings: equal hash = same data
   DataReport report{};

@@ -312,5 +312,93 @@ TEST(ContentHash, SeesLettersAndDigitsOnly) {
   EXPECT_EQ(content_hash("\xC3\x89t\xC3\xA9", ""), content_hash("\xC3\xA9T\xC3\x89", ""));
 }
 
+TEST_F(TaskFolder, TheSameContentElsewhereIsNotTokenisedAgain) {
+  const std::string rows = "text,label\nthe of,a\nand,b\nto in,a\n";
+  request.cache = folder + "/cache";
+  request.data.train = {write("one.csv", rows)};
+  const TaskData first = load();
+  request.data.train = {write("two.csv", rows)};
+
+  const TaskData second = load();
+
+  EXPECT_EQ(first.hash, second.hash);
+  EXPECT_THAT(second.train.place(0), testing::EndsWith("two.csv:2"));
+  const auto is_store = [](const auto& entry) { return entry.path().extension() == ".ymirdata"; };
+  EXPECT_EQ(
+      std::ranges::count_if(std::filesystem::directory_iterator(folder + "/cache/data"), is_store),
+      1);
+}
+
+class LanguageFolder : public TaskFolder {
+ protected:
+  void SetUp() override {
+    TaskFolder::SetUp();
+    auto parsed = Tokenizer::parse(*read_file(YMIR_SOURCE_DIR "/tests/reference/bpe/llama3.json"),
+                                   R"({"eos_token": "</s>"})");
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    tokenizer = *std::move(parsed);
+    request.kind = TaskKind::kLanguageModel;
+  }
+};
+
+TEST_F(LanguageFolder, ConversationsAreLearntWhereTheAssistantSpeaks) {
+  request.data.format = "alpaca";
+  request.data.train = {write("t.jsonl",
+                              "{\"instruction\": \"the time\", \"output\": \"man\"}\n"
+                              "{\"instruction\": \"of\", \"output\": \"\"}\n")};
+  request.prompt_template = "plain";
+
+  const TaskData task = load();
+
+  ASSERT_EQ(task.train.size(), 1u);
+  std::vector<std::int32_t> ids, trained;
+  task.train.append_ids(0, ids);
+  task.train.append_trained(0, trained);
+  EXPECT_EQ(ids.size(), trained.size());
+  EXPECT_EQ(ids.back(), tokenizer.end_token());
+  EXPECT_EQ(trained.front(), 0);
+  EXPECT_EQ(trained.back(), 1);
+  EXPECT_THAT(short_lines(task.report.faults), ElementsAre("t.jsonl:2:1: an answer is empty"));
+  EXPECT_THAT(task.labels, IsEmpty());
+  EXPECT_EQ(task.report.parts[0].num_trained, std::ranges::count(trained, 1));
+}
+
+TEST_F(LanguageFolder, PlainTextIsLearntWholeAndEnds) {
+  request.data.train = {write("t.csv", "text\nthe time\nthe man of\nthe time\n")};
+
+  const TaskData task = load();
+
+  ASSERT_TRUE(task.report.usable()) << task.report.text();
+  std::vector<std::int32_t> trained;
+  task.train.append_trained(1, trained);
+  EXPECT_EQ(std::ranges::count(trained, 0), 1);  // the token that begins every text
+  EXPECT_EQ(task.report.parts[0].num_duplicates, 1);
+  EXPECT_THAT(task.report.text(), HasSubstr("tokens to learn"));
+}
+
+TEST_F(LanguageFolder, ARowWhoseAnswerIsCutAwayIsLeftOutAndTold) {
+  request.data.format = "alpaca";
+  request.prompt_template = "plain";
+  request.data.max_length = 8;
+  request.data.train = {write(
+      "t.jsonl",
+      "{\"instruction\": \"the man of the time and the man of the time\", \"output\": \"a\"}\n"
+      "{\"instruction\": \"the\", \"output\": \"man\"}\n")};
+
+  const TaskData task = load();
+
+  EXPECT_EQ(task.train.size(), 1u);
+  EXPECT_THAT(short_lines(task.report.warnings),
+              Contains(HasSubstr("t.jsonl:1: no token of an answer is left")));
+}
+
+TEST_F(LanguageFolder, ConversationsAreOnlyForLanguageModels) {
+  request.kind = TaskKind::kClassify;
+  request.data.format = "messages";
+  request.data.train = {write("t.jsonl", "{}\n")};
+
+  EXPECT_THAT(refusal(), HasSubstr("data.format messages is for task.kind lm"));
+}
+
 }  // namespace
 }  // namespace ymir

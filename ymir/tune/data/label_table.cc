@@ -41,7 +41,8 @@ Result<LabelTable> LabelTable::make(const std::vector<std::string>& declared,
     if (mode == "int" && !table.by_number_) {
       const auto odd = std::ranges::find_if(
           training_texts, [](const auto& text) { return !parse_int(text).has_value(); });
-      return refused(fmt::format("label \"{}\" is not a whole number (data.label: int)", *odd));
+      return refused(fmt::format("label \"{}\" is not a whole number (data.label: int)",
+                                 fit(printable(*odd), 60)));
     }
     table.names_ = sorted_names(training_texts, table.by_number_);
     return table;
@@ -78,7 +79,7 @@ std::optional<std::int32_t> LabelTable::class_of(std::string_view text) const {
 
 std::string LabelTable::unknown(std::string_view text) const {
   std::string message =
-      fmt::format("label \"{}\" is not one of {} known labels", text, names_.size());
+      fmt::format("label \"{}\" is not one of {} known labels", fit(text, 60), names_.size());
   if (by_place_) return message + fmt::format(" (numbered 0 to {})", names_.size() - 1);
   if (const auto near = nearest(text, names_))
     return message + fmt::format(" (nearest: \"{}\")", *near);

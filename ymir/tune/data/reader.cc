@@ -28,7 +28,11 @@ constexpr std::array<FormatName, 5> kFormats = {{{"csv", TextFormat::kCsv},
                                                  {"lines", TextFormat::kLines}}};
 const std::vector<std::string> kRoles = {"text", "text_pair", "label"};
 
-Error refused(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
+constexpr int kMaxShown = 300;  // columns of a message that quotes the file
+
+Error refused(const std::string& message) {
+  return {ErrorCode::kInvalidArgument, fit(printable(message), kMaxShown)};
+}
 
 bool is_json(TextFormat format) {
   return format == TextFormat::kJson || format == TextFormat::kJsonLines;
@@ -117,11 +121,12 @@ Result<> map_delimited(const std::vector<Record>& records, const std::string& fi
 class RowReader {
  public:
   RowReader(const std::string& file, TextFormat format, std::vector<Column> columns,
-            std::size_t num_fields, TextTable& table)
+            std::size_t num_fields, std::string remedy, TextTable& table)
       : file_(file),
         format_(format),
         columns_(std::move(columns)),
         num_fields_(num_fields),
+        remedy_(std::move(remedy)),
         table_(table) {}
 
   void read(const Record& record) {
@@ -157,9 +162,12 @@ class RowReader {
       return false;
     };
     if (!valid_utf8(field.text, &bad))
-      return fault("not UTF-8", fmt::format("byte {} of the {} is not UTF-8 (if the file is "
-                                            "Latin-1, say data.encoding: latin-1)",
-                                            bad + 1, column.role));
+      return fault("not UTF-8", fmt::format("byte {} of the {} is not UTF-8 ({})", bad + 1,
+                                            column.role, remedy_));
+    if (field.text.find('\0') != std::string::npos)
+      return fault("NUL character", fmt::format("the {} holds a NUL character (the file is damaged "
+                                                "or no text; remove it with: tr -d '\\000')",
+                                                column.role));
     const bool blank = trim(field.text).empty();
     if (blank) return fault("empty field", fmt::format("the {} is empty", column.role));
     if (column.role == "label") {
@@ -178,8 +186,47 @@ class RowReader {
   TextFormat format_;
   std::vector<Column> columns_;
   std::size_t num_fields_;
+  std::string remedy_;  // for bytes that are not UTF-8
   TextTable& table_;
 };
+
+// What the bytes that are not UTF-8 probably are, and what to do. Latin-1 has nothing printable in
+// 0x80 to 0x9F, where Windows has quotes and dashes.
+std::string encoding_remedy(std::string_view bytes) {
+  const bool windows = std::ranges::any_of(bytes, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte >= 0x80 && byte < 0xA0;
+  });
+  return windows ? "perhaps Windows-1252; convert the file with: iconv -f windows-1252 -t utf-8"
+                 : "if the file is Latin-1, say data.encoding: latin-1";
+}
+
+// What a file that is no text at all seems to be; empty when it may be text.
+std::string other_kind(std::string_view bytes) {
+  struct Magic {
+    std::string_view bytes, kind;
+  };
+  static constexpr std::array<Magic, 8> kKnown = {
+      {{"\xFF\xFE", "UTF-16; convert it with: iconv -f utf-16 -t utf-8"},
+       {"\xFE\xFF", "UTF-16; convert it with: iconv -f utf-16 -t utf-8"},
+       {"\x1F\x8B", "gzip data; unpack it with: gunzip"},
+       {"PK\x03\x04", "a zip archive (or a spreadsheet); unpack it, or save it as CSV"},
+       {"PAR1", "Parquet; save it as CSV or JSONL"},
+       {"\x89PNG", "a PNG image"},
+       {"\xFF\xD8\xFF", "a JPEG image"},
+       {"\x28\xB5\x2F\xFD", "zstd data; unpack it with: unzstd"}}};
+  for (const Magic& known : kKnown)
+    if (bytes.starts_with(known.bytes)) return std::string(known.kind);
+  const std::string_view start = bytes.substr(0, 4096);
+  std::size_t even = 0, odd = 0;
+  for (std::size_t i = 0; i < start.size(); ++i)
+    if (start[i] == '\0') ++(i % 2 == 0 ? even : odd);
+  if (odd > start.size() / 4 && even * 4 < odd)
+    return "UTF-16 without a mark; convert it with: iconv -f utf-16le -t utf-8";
+  if (even > start.size() / 4 && odd * 4 < even)
+    return "UTF-16 without a mark; convert it with: iconv -f utf-16be -t utf-8";
+  return even + odd > start.size() / 10 ? "binary data, not text" : "";
+}
 
 std::string from_latin_1(std::string_view bytes) {
   std::string text;
@@ -262,8 +309,8 @@ Result<TextTable> read_table(std::string_view bytes, const std::string& name,
   TextTable table;
   const auto* known = std::ranges::find(kFormats, options.format, &FormatName::name);
   table.format = known == kFormats.end() ? format_of(name) : known->format;
-  if (bytes.starts_with("\xFF\xFE") || bytes.starts_with("\xFE\xFF"))
-    return refused(name + ": is UTF-16; convert it with: iconv -f utf-16 -t utf-8");
+  if (const std::string kind = other_kind(bytes); !kind.empty())
+    return refused(fmt::format("{}: is {}", name, kind));
   if (bytes.starts_with(kByteOrderMark)) {
     bytes.remove_prefix(kByteOrderMark.size());
     table.notes.add({"byte order mark", name, 0, 0, "a byte order mark was stripped"});
@@ -282,7 +329,8 @@ Result<TextTable> read_table(std::string_view bytes, const std::string& name,
   YMIR_TRY(map_columns(records, name, options, columns, table));
   table.has_pair =
       std::ranges::any_of(columns, [](const Column& c) { return c.role == "text_pair"; });
-  RowReader reader(name, table.format, columns, records[0].fields.size(), table);
+  RowReader reader(name, table.format, columns, records[0].fields.size(), encoding_remedy(bytes),
+                   table);
   for (std::size_t i = table.header.empty() ? 0 : 1; i < records.size(); ++i)
     reader.read(records[i]);
   if (table.rows.empty() && table.faults.empty())

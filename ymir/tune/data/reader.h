@@ -4,7 +4,8 @@
 // a
 // `"` is text), JSONL, a JSON array of objects, and lines `label text`. CR LF and LF end a line; a
 // BOM is stripped and told. Bounded: a row of 1 MiB, 4,096 columns, a file of 1 GiB. Faults name
-// file, physical line and column; all are collected, the caller decides. Any thread.
+// file, physical line and column (in characters); all are collected, the caller decides. Any
+// thread.
 #pragma once
 
 #include <cstdint>

@@ -155,6 +155,49 @@ TEST(Reader, EncodingsAreToldApart) {
   EXPECT_THAT(refusal("\xFF\xFEt\0", "t.csv"), HasSubstr("is UTF-16"));
 }
 
+TEST(Reader, AFileThatIsNoTextIsNamedWithWhatToDo) {
+  using namespace std::string_literals;
+
+  EXPECT_THAT(refusal("\x1F\x8B\x08rest", "t.csv"), HasSubstr("t.csv: is gzip data; unpack it"));
+  EXPECT_THAT(refusal("PAR1....", "t.csv"), HasSubstr("is Parquet; save it as CSV"));
+  EXPECT_THAT(refusal("t\0e\0x\0t\0,\0l\0"s, "t.csv"), HasSubstr("iconv -f utf-16le"));
+  EXPECT_THAT(refusal("\0t\0e\0x\0t\0,\0l"s, "t.csv"), HasSubstr("iconv -f utf-16be"));
+  EXPECT_THAT(refusal("ab\0\0\0\0cd\0\0"s, "t.csv"), HasSubstr("is binary data, not text"));
+}
+
+TEST(Reader, ANulCharacterIsAFaultWithItsPlace) {
+  using namespace std::string_literals;
+  const auto table = read("text,label\nabcdefghij,x\nabcdef\0ghi,y\n"s, "t.csv");
+
+  EXPECT_THAT(texts(table), ElementsAre("x|abcdefghij"));
+  EXPECT_THAT(table.faults.messages(),
+              ElementsAre(HasSubstr("t.csv:3:1: the text holds a NUL character")));
+}
+
+TEST(Reader, ColumnsCountCharactersAlsoInLatin1) {
+  const auto utf8 = read("text,label\n\u00e9\u00e9,\n", "t.csv");
+  const auto latin = read("text,label\n\xe9\xe9,\n", "t.csv", {.encoding = "latin-1"});
+  const auto tabs = read("text\tlabel\n\u6f22\u5b57\t\n", "t.tsv");
+
+  EXPECT_THAT(utf8.faults.messages(), ElementsAre("t.csv:2:4: the label is empty"));
+  EXPECT_EQ(latin.faults.messages(), utf8.faults.messages());
+  EXPECT_THAT(tabs.faults.messages(), ElementsAre("t.tsv:2:4: the label is empty"));
+}
+
+TEST(Reader, MessagesShowNoControlCharacters) {
+  const auto message = refusal("\x1B[31mtext,b\x07\n1,2\n", "t.csv");
+
+  EXPECT_THAT(message, HasSubstr("\\x1B[31mtext"));
+  EXPECT_EQ(message.find('\x1B'), std::string::npos);
+  EXPECT_EQ(message.find('\x07'), std::string::npos);
+}
+
+TEST(Reader, BytesOfWindowsAreRecognised) {
+  const auto windows = read("text,label\n\x93quoted\x94,x\n", "t.csv");
+
+  EXPECT_THAT(windows.faults.messages(), ElementsAre(HasSubstr("iconv -f windows-1252")));
+}
+
 TEST(Reader, AtMostTwentyFaultsOfAKindAreToldAndThenACount) {
   std::string bytes = "text,label\n";
   for (int i = 0; i < 50; ++i) bytes += "a\n";

@@ -7,6 +7,7 @@
 
 #include "ymir/base/json.h"
 #include "ymir/base/text.h"
+#include "ymir/tune/data/unicode.h"
 
 namespace ymir {
 namespace {
@@ -29,6 +30,27 @@ DataFault too_long(const std::string& file, std::int64_t line) {
   return {"row too long", file, line, 0, fmt::format("row of more than {} bytes", kMaxRowBytes)};
 }
 
+// Counts the characters before a place of a line; places are asked for in rising order.
+class ColumnCounter {
+ public:
+  explicit ColumnCounter(std::string_view bytes) : bytes_(bytes) {}
+  void start_line(std::size_t at) {
+    counted_ = at;
+    characters_ = 0;
+  }
+  // From 1.
+  std::int64_t column(std::size_t at) {
+    characters_ += count_code_points(bytes_.substr(counted_, at - counted_));
+    counted_ = at;
+    return characters_ + 1;
+  }
+
+ private:
+  std::string_view bytes_;
+  std::size_t counted_ = 0;
+  std::int64_t characters_ = 0;
+};
+
 // Calls `row` for every line that is not empty and not too long.
 template <class Row>
 void for_each_line(std::string_view bytes, const std::string& file, FaultList& faults, Row row) {
@@ -46,7 +68,7 @@ void for_each_line(std::string_view bytes, const std::string& file, FaultList& f
 class CsvParser {
  public:
   CsvParser(std::string_view bytes, const std::string& file, FaultList& faults)
-      : bytes_(bytes), file_(file), faults_(faults) {}
+      : bytes_(bytes), file_(file), faults_(faults), counter_(bytes) {}
 
   std::vector<Record> parse() {
     std::vector<Record> records;
@@ -68,9 +90,9 @@ class CsvParser {
     if (bytes_[at_] == '\r') ++at_;
     if (at_ < bytes_.size() && bytes_[at_] == '\n') ++at_;
     ++line_;
-    line_start_ = at_;
+    counter_.start_line(at_);
   }
-  std::int64_t column() const { return static_cast<std::int64_t>(at_ - line_start_) + 1; }
+  std::int64_t column() { return counter_.column(at_); }
   void fault(std::string kind, std::int64_t line, std::int64_t column, std::string text) {
     if (good_) faults_.add({std::move(kind), file_, line, column, std::move(text)});
     good_ = false;
@@ -134,7 +156,7 @@ class CsvParser {
       ++at_;
       if (c == '\n') {
         ++line_;
-        line_start_ = at_;
+        counter_.start_line(at_);
       }
     }
     // Where the row should have ended is unknown, so nothing after it can be read.
@@ -149,7 +171,8 @@ class CsvParser {
   std::string_view bytes_;
   const std::string& file_;
   FaultList& faults_;
-  std::size_t at_ = 0, line_start_ = 0;
+  ColumnCounter counter_;
+  std::size_t at_ = 0;
   std::int64_t line_ = 1;
   bool good_ = true;     // the row that is being read
   bool quoted_ = false;  // it has a quoted field: `""` is a row, an empty line is none
@@ -222,10 +245,12 @@ std::vector<Record> split_tsv(std::string_view bytes, const std::string& file, F
                   fmt::format("more than {} columns", kMaxFields)});
       return;
     }
+    ColumnCounter counter(line.text);
     for (const std::string_view part : parts)
-      record.fields.push_back({.text = std::string(part),
-                               .line = line.number,
-                               .column = part.data() - line.text.data() + 1});
+      record.fields.push_back(
+          {.text = std::string(part),
+           .line = line.number,
+           .column = counter.column(static_cast<std::size_t>(part.data() - line.text.data()))});
     records.push_back(std::move(record));
   });
   return records;
@@ -239,8 +264,9 @@ std::vector<Record> split_lines(std::string_view bytes, const std::string& file,
     if (row.empty()) return;
     const auto blank = std::min(row.find_first_of(" \t"), row.size());
     const std::string_view text = trim(row.substr(blank));
-    const auto place = [&line](std::string_view part) {
-      return part.empty() ? 0 : part.data() - line.text.data() + 1;
+    const auto place = [&line](std::string_view part) -> std::int64_t {
+      if (part.empty()) return 0;
+      return count_code_points({line.text.data(), part.data()}) + 1;
     };
     records.push_back(
         {line.number,
@@ -265,19 +291,19 @@ std::vector<Record> split_json_array(std::string_view bytes, const std::string& 
                                      FaultList& faults) {
   std::vector<Record> records;
   std::int64_t line = 1;
-  std::size_t at = 0, line_start = 0;
+  std::size_t at = 0;
+  ColumnCounter counter(bytes);
   const auto pass_blanks = [&] {
     for (; at < bytes.size() &&
            (bytes[at] == ' ' || bytes[at] == '\t' || bytes[at] == '\r' || bytes[at] == '\n');
          ++at)
       if (bytes[at] == '\n') {
         ++line;
-        line_start = at + 1;
+        counter.start_line(at + 1);
       }
   };
   const auto fault = [&](const char* text) {
-    faults.add(
-        {"not a JSON array", file, line, static_cast<std::int64_t>(at - line_start) + 1, text});
+    faults.add({"not a JSON array", file, line, counter.column(at), text});
   };
   pass_blanks();
   if (at >= bytes.size() || bytes[at] != '[') {
@@ -289,7 +315,7 @@ std::vector<Record> split_json_array(std::string_view bytes, const std::string& 
   if (at < bytes.size() && bytes[at] == ']') return records;
   for (;;) {
     pass_blanks();
-    const std::int64_t first_line = line;
+    const std::int64_t first_line = line, column = counter.column(at);
     const std::size_t begin = at;
     at = end_of_value(bytes, at, line);
     if (at >= bytes.size()) {
@@ -298,12 +324,10 @@ std::vector<Record> split_json_array(std::string_view bytes, const std::string& 
       fault("the element that begins here, or the array, never ends");
       return records;
     }
-    if (Record record;
-        read_object(trim(bytes.substr(begin, at - begin)), first_line,
-                    static_cast<std::int64_t>(begin - line_start) + 1, file, faults, record))
+    if (Record record; read_object(trim(bytes.substr(begin, at - begin)), first_line, column, file,
+                                   faults, record))
       records.push_back(std::move(record));
-    const auto newline = bytes.substr(0, at).rfind('\n');
-    line_start = newline == std::string_view::npos ? 0 : newline + 1;
+    if (line != first_line) counter.start_line(bytes.substr(0, at).rfind('\n') + 1);
     if (bytes[at] == '}') {
       fault("a bracket closes that was never opened");
       return records;

@@ -16,7 +16,7 @@ struct Field {
   std::string name{};   // JSON only: the key
   bool is_text = true;  // JSON only: false for a number, true or false as written
   std::int64_t line = 0;
-  std::int64_t column = 0;
+  std::int64_t column = 0;  // of its first character, counted in characters
 };
 
 struct Record {

@@ -188,6 +188,11 @@ void RowStore::append_type_ids(std::size_t row, std::vector<std::int32_t>& out) 
     for (const std::uint8_t type : type_ids_.subspan(begin, count)) out.push_back(type);
 }
 
+void RowStore::name_files(const std::vector<std::string>& files) {
+  YMIR_CHECK(files.size() == files_.size(), "another number of files");
+  files_ = files;
+}
+
 std::string RowStore::place(std::size_t row) const {
   return fmt::format("{}:{}", files_[facts_[row].file], facts_[row].line);
 }

@@ -58,6 +58,8 @@ class RowStore {
   const RowFacts& facts(std::size_t row) const { return facts_[row]; }
   const std::vector<std::string>& labels() const { return labels_; }
   const std::vector<std::string>& files() const { return files_; }
+  // What the files are called here: the same content may lie elsewhere for another job.
+  void name_files(const std::vector<std::string>& files);
   const std::vector<std::string>& notes() const { return notes_; }
   int max_length() const { return max_length_; }
   std::string place(std::size_t row) const;  // "train.csv:17"

@@ -165,7 +165,9 @@ TEST(BertText, EveryCodePointIsNormalisedAndSplitAsInTheReference) {
         if (c >= 0xD800 && c < 0xE000) continue;
         std::string text = "A";
         append_utf8(text, c);
-        const std::string normal = normalizer.normalize(text + "b");
+        AlignedText aligned(text + "b", false);
+        normalizer.normalize(aligned);
+        const std::string& normal = aligned.text();
         std::string words;
         for (const auto word : split_bert_words(normal))
           (words += words.empty() ? "" : " ") += word;
@@ -254,14 +256,25 @@ TEST(Tokenizer, AComponentThatIsNotBuiltIsRefusedByName) {
     const auto result = Tokenizer::parse(changed.dump(), "");
     return result ? "none" : result.error().message;
   };
+  const auto split = [](const char* regex) {
+    return Json{{"type", "Split"},
+                {"pattern", {{"Regex", regex}}},
+                {"behavior", "Isolated"},
+                {"invert", false}};
+  };
 
-  EXPECT_THAT(fault("model", {{"type", "BPE"}}), HasSubstr("tokenizer.json: model BPE"));
-  EXPECT_THAT(fault("normalizer", {{"type", "NFKC"}}), HasSubstr("normalizer NFKC"));
-  EXPECT_THAT(fault("normalizer", nullptr), HasSubstr("normalizer null"));
-  EXPECT_THAT(fault("pre_tokenizer", {{"type", "ByteLevel"}}),
-              HasSubstr("pre_tokenizer ByteLevel"));
-  EXPECT_THAT(fault("post_processor", {{"type", "RobertaProcessing"}}),
-              HasSubstr("post_processor RobertaProcessing"));
+  EXPECT_THAT(fault("model", {{"type", "Unigram"}}), HasSubstr("tokenizer.json: model Unigram"));
+  EXPECT_THAT(fault("model", nullptr), HasSubstr("model null"));
+  EXPECT_THAT(fault("normalizer", {{"type", "Precompiled"}}), HasSubstr("normalizer Precompiled"));
+  EXPECT_THAT(fault("normalizer", {{"type", "Sequence"}, {"normalizers", {{{"type", "Odd"}}}}}),
+              HasSubstr("normalizer Odd"));
+  EXPECT_THAT(fault("pre_tokenizer", {{"type", "UnicodeScripts"}}),
+              HasSubstr("pre_tokenizer UnicodeScripts"));
+  EXPECT_THAT(fault("pre_tokenizer", split("(a+)+")), HasSubstr("a repetition within a repeated"));
+  EXPECT_THAT(fault("pre_tokenizer", split("(a)\\1")), HasSubstr("\\1 is not supported"));
+  EXPECT_THAT(fault("pre_tokenizer", split("\\p{Greek}")), HasSubstr("the property Greek"));
+  EXPECT_THAT(fault("pre_tokenizer", split("(?m)a")), HasSubstr("a kind of group"));
+  EXPECT_THAT(fault("post_processor", {{"type", "Other"}}), HasSubstr("post_processor Other"));
 }
 
 TEST(Tokenizer, AnUnknownTokenThatIsMissingIsTold) {
@@ -281,19 +294,35 @@ TEST(Tokenizer, AFolderWithoutTokenizerIsTold) {
   EXPECT_EQ(result.error().message, "/nonexistent: no tokenizer.json and no vocab.txt");
 }
 
-TEST(TokenizeLines, GivesAJsonArrayALineAndRefusesBadUtf8ByItsLine) {
+TEST(TokenizeLines, GivesAJsonArrayALineAndTellsOfBadUtf8) {
+  const auto tokenizer = Tokenizer::load(kReference + "/uncased");
+  std::string out, bad;
+  std::vector<std::int64_t> broken;
+
+  ASSERT_TRUE(tokenize_lines(*tokenizer, "the\n\nthe [SEP]", 3, false, out, broken));
+  EXPECT_TRUE(broken.empty());
+  ASSERT_TRUE(tokenize_lines(*tokenizer, "the\nthe\xff\n", 0, false, bad, broken));
+  const auto narrow = tokenize_lines(*tokenizer, "the\n", 1, false, bad, broken);
+
+  const auto the = std::to_string(tokenizer->encode("the").ids.at(1));
+  EXPECT_EQ(out, "[2," + the + ",3]\n[2,3]\n[2," + the + ",3]\n");
+  EXPECT_EQ(bad, "[2," + the + ",3]\n[2," + the + ",3]\n");  // BERT drops U+FFFD
+  EXPECT_EQ(broken, std::vector<std::int64_t>{2});
+  EXPECT_THAT(narrow.error().message, HasSubstr("no room"));
+}
+
+TEST(TokenizeLines, WithDetailsGivesTokensAndTheirPlaces) {
   const auto tokenizer = Tokenizer::load(kReference + "/uncased");
   std::string out;
+  std::vector<std::int64_t> broken;
 
-  ASSERT_TRUE(tokenize_lines(*tokenizer, "the\n\nthe [SEP]", 3, out));
-  const auto bad = tokenize_lines(*tokenizer, "the\nab\xff\n", 0, out);
-  const auto narrow = tokenize_lines(*tokenizer, "the\n", 1, out);
+  ASSERT_TRUE(tokenize_lines(*tokenizer, "\u00c9t\u00e9 the", 0, true, out, broken));
 
-  const auto the = tokenizer->encode("the").ids.at(1);
-  EXPECT_THAT(out, testing::StartsWith("[2," + std::to_string(the) + ",3]\n[2,3]\n[2," +
-                                       std::to_string(the) + ",3]\n"));
-  EXPECT_EQ(bad.error().message, "line 2: byte 3 is not UTF-8");
-  EXPECT_THAT(narrow.error().message, HasSubstr("no room"));
+  const Json line = *parse_json(out.substr(0, out.size() - 1));
+  EXPECT_EQ(line["tokens"].front(), "[CLS]");
+  EXPECT_EQ(line["tokens"].back(), "[SEP]");
+  EXPECT_EQ(line["tokens"][line["tokens"].size() - 2], "the");
+  EXPECT_EQ(line["offsets"][line["tokens"].size() - 2], Json({4, 7}));
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ymir/tune/data/bert_text.h"
+#include "ymir/tune/data/unicode.h"
 
 namespace ymir {
 
@@ -24,10 +24,11 @@ Result<WordPiece> WordPiece::make(Vocabulary vocabulary, const Options& options)
   return model;
 }
 
-void WordPiece::encode(std::string_view word, std::vector<std::int32_t>& ids) const {
-  const std::size_t before = ids.size();
+void WordPiece::encode(std::string_view word, std::vector<WordToken>& tokens) const {
+  const std::size_t before = tokens.size();
+  const auto place = [](std::size_t at) { return static_cast<std::uint32_t>(at); };
   if (count_code_points(word) > max_characters_) {
-    ids.push_back(unknown_);
+    tokens.push_back({unknown_, 0, place(word.size())});
     return;
   }
   for (std::size_t begin = 0; begin < word.size();) {
@@ -38,11 +39,11 @@ void WordPiece::encode(std::string_view word, std::vector<std::int32_t>& ids) co
     for (; length > 0; --length)
       if (found = entries.find(word.substr(begin, length)); found != entries.end()) break;
     if (length == 0) {
-      ids.resize(before);
-      ids.push_back(unknown_);
+      tokens.resize(before);
+      tokens.push_back({unknown_, 0, place(word.size())});
       return;
     }
-    ids.push_back(found->second);
+    tokens.push_back({found->second, place(begin), place(begin + length)});
     begin += length;
   }
 }

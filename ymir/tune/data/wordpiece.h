@@ -22,6 +22,12 @@ struct StringHash {
 };
 using Vocabulary = std::unordered_map<std::string, std::int32_t, StringHash, std::equal_to<>>;
 
+// A token and the bytes of its word that it stands for.
+struct WordToken {
+  std::int32_t id = 0;
+  std::uint32_t begin = 0, end = 0;
+};
+
 class WordPiece {
  public:
   struct Options {
@@ -34,8 +40,8 @@ class WordPiece {
   // Refuses a vocabulary without the unknown token.
   static Result<WordPiece> make(Vocabulary vocabulary, const Options& options);
 
-  // Appends the ids of one word.
-  void encode(std::string_view word, std::vector<std::int32_t>& ids) const;
+  // Appends the tokens of one word.
+  void encode(std::string_view word, std::vector<WordToken>& tokens) const;
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
  private:

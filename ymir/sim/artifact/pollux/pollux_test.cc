@@ -73,9 +73,9 @@ void expect_equal(const Run& run, const std::map<std::string, double>& golden) {
   }
 }
 
-class PolluxGolden : public testing::TestWithParam<std::string> {};
+class Golden : public testing::TestWithParam<std::string> {};
 
-TEST_P(PolluxGolden, EqualsThePublishedCompletionTimes) {
+TEST_P(Golden, EqualsThePublishedCompletionTimes) {
   if (!have_data()) GTEST_SKIP() << "no reference data: " << kData;
 
   for (const std::string workload : kWorkloads) {
@@ -87,7 +87,7 @@ TEST_P(PolluxGolden, EqualsThePublishedCompletionTimes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Policies, PolluxGolden, testing::Values("tiresias", "optimus"));
+INSTANTIATE_TEST_SUITE_P(Pollux, Golden, testing::Values("tiresias", "optimus"));
 
 // Ratios of our completion times to the published ones, ascending; and of their sums.
 struct Ratios {
