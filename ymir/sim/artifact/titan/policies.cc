@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "ymir/sim/artifact/titan/objective.h"
 #include "ymir/sim/artifact/titan/world.h"
@@ -12,27 +13,23 @@ namespace {
 
 // Serves the shortest of the waiting jobs; what runs is never considered.
 Result<> srtf(World& world) {
-  struct Key {
-    double left = 0, submission = 0;
+  struct Candidate {
+    std::pair<double, double> order{};  // seconds left, submission
     World::Start start{};
-    auto operator<=>(const Key& other) const {
-      return std::tie(left, submission) <=> std::tie(other.left, other.submission);
-    }
-    bool operator==(const Key&) const = delete;
   };
-  std::vector<Key> keys;
+  std::vector<Candidate> candidates;
   for (const int index : world.pending()) {
     const TraceJob& asked = *world.job(index).asked;
     YMIR_TRY_ASSIGN(const double left, world.predicted(index, asked.gpus));
-    keys.push_back({left, asked.submission_s, {index, asked.gpus}});
+    candidates.push_back({{left, asked.submission_s}, {index, asked.gpus}});
   }
-  std::ranges::stable_sort(keys, [](const Key& a, const Key& b) { return a < b; });
+  std::ranges::stable_sort(candidates, {}, &Candidate::order);
   int budget = world.free_gpus();
   std::vector<World::Start> starts;
-  for (const Key& key : keys) {
-    if (key.start.gpus > budget) continue;
-    budget -= key.start.gpus;
-    starts.push_back(key.start);
+  for (const Candidate& candidate : candidates) {
+    if (candidate.start.gpus > budget) continue;
+    budget -= candidate.start.gpus;
+    starts.push_back(candidate.start);
   }
   return world.start(starts);
 }
