@@ -1,4 +1,4 @@
-# Torch::cpu from the unpacked PyTorch wheel (scripts/bootstrap puts it into the cache).
+# Torch::cpu (and with YMIR_CUDA what a GPU needs) from the unpacked PyTorch wheel (scripts/bootstrap puts it into the cache).
 # find_package(Torch) of the wheel itself demands a CUDA toolkit, so the targets are made here.
 set(_ymir_cache "$ENV{YMIR_CACHE}")
 if(NOT _ymir_cache)
@@ -15,6 +15,11 @@ if(NOT EXISTS "${YMIR_LIBTORCH}/torch/lib/libtorch_cpu.so")
                       "scripts/bootstrap, or configure with -DYMIR_TORCH=OFF")
 endif()
 set(_lib "${YMIR_LIBTORCH}/torch/lib")
+if(YMIR_CUDA AND NOT EXISTS "${_lib}/libtorch_cuda.so")
+  message(FATAL_ERROR "YMIR_CUDA: no libtorch_cuda.so in ${_lib}. Point -DYMIR_LIBTORCH=DIR at a "
+                      "site-packages folder where 'pip install torch==${YMIR_TORCH_VERSION}' put the "
+                      "wheel and its NVIDIA libraries")
+endif()
 file(GLOB _nvidia_lib "${YMIR_LIBTORCH}/nvidia/*/lib")
 # The wheel's include folder also holds other libraries' headers (fmt among them), which would hide
 # the system's: only torch's own are shown.
@@ -33,4 +38,11 @@ set_target_properties(Torch::cpu PROPERTIES
   INTERFACE_LINK_LIBRARIES Torch::c10
   INTERFACE_LINK_OPTIONS
     "-Wl,-rpath,${_lib};-Wl,-rpath,${_nvidia_lib};-Wl,-rpath-link,${_lib};-Wl,-rpath-link,${_nvidia_lib}")
+# The wheel's CUDA libraries. No toolkit: nothing here is compiled for the device, and the operations
+# are reached through libtorch's dispatcher, which finds them once the library is loaded. Nothing
+# refers to it by symbol, so the linker must be told to keep it.
+if(YMIR_CUDA)
+  set_property(TARGET Torch::cpu APPEND PROPERTY INTERFACE_LINK_OPTIONS
+    "-Wl,--no-as-needed,${_lib}/libtorch_cuda.so,${_lib}/libc10_cuda.so,--as-needed")
+endif()
 set(Torch_FOUND TRUE)

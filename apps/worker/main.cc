@@ -24,6 +24,7 @@ volatile std::sig_atomic_t leaving = 0;
 struct Arguments {
   int fd = -1;
   std::string cache{};
+  std::string device = "cpu";
   int threads = 1;
   std::string train{}, out{}, resume{};
   bool json = false;
@@ -101,6 +102,7 @@ int run(Arguments& arguments) {
   SessionOptions options;
   options.num_threads = arguments.threads;
   options.cache = arguments.cache;
+  options.device = arguments.device;
   auto session = Session::open(options);
   if (!session) return exit_code(session.error());
   if (arguments.fd >= 0) {
@@ -114,6 +116,7 @@ int run(Arguments& arguments) {
 void add_options(CLI::App& app, Arguments& a) {
   app.add_option("--cache", a.cache, "folder for backbone images and tokenised data")->required();
   app.add_option("--threads", a.threads, "threads of matrix products")->check(CLI::Range(1, 1024));
+  app.add_option("--device", a.device, "cpu or cuda")->capture_default_str();
   auto* fd = app.add_option("--fd", a.fd, "serve orders over this descriptor");
   auto* train = app.add_option("--train", a.train, "train the job of this file (resolved, JSON)");
   app.add_option("--out", a.out, "folder of the results")->needs(train);

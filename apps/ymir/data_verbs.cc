@@ -1,4 +1,4 @@
-// validate, check-data, tokenize, fetch: files in, no daemon.
+// validate, check-data, tokenize, merge: files in, no daemon.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +13,7 @@
 #include "ymir/base/json.h"
 #include "ymir/core/codec.h"
 #include "ymir/tune/data/tokenizer.h"
+#include "ymir/tune/merge.h"
 
 namespace ymir::cli {
 namespace {
@@ -160,6 +161,21 @@ Run tokenize_verb(CLI::App& command) {
   command.add_option("--max-length", options->max_length, "cut to so many ids; 0: never")
       ->check(CLI::NonNegativeNumber);
   return [options](const Globals& globals) { return tokenize(globals, *options); };
+}
+
+Run merge_verb(CLI::App& command) {
+  auto request = std::make_shared<MergeRequest>();
+  command.add_option("--model", request->model, "model folder")->required();
+  command.add_option("--adapter", request->adapter, "adapter folder, PEFT's form")->required();
+  command.add_option("--out", request->output, "folder to write")->required();
+  return [request](const Globals& globals) {
+    const auto merged = merge_adapter(*request);
+    if (!merged) return tell(globals, merged.error());
+    print(globals.json
+              ? canonical(Json{{"out", request->output}, {"changed", merged->num_changed}}) + "\n"
+              : fmt::format("{}: {} tensors changed\n", request->output, merged->num_changed));
+    return static_cast<int>(kDone);
+  };
 }
 
 }  // namespace ymir::cli

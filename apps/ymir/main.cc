@@ -17,6 +17,8 @@ constexpr Verb kVerbs[] = {
     {"train", "train one job here, without a daemon", "ymir train job.yaml --out run1", train_verb},
     {"eval", "metrics of a model with an adapter on a data file",
      "ymir eval --model minilm --adapter run1/adapter --data test.csv", eval_verb},
+    {"merge", "an adapter put into its model, for use without it",
+     "ymir merge --model minilm --adapter run1/adapter --out merged", merge_verb},
     {"tokenize", "text lines in, JSON arrays of token ids out",
      "ymir tokenize --model minilm < lines.txt", tokenize_verb},
     {"fetch", "get a real model and real tasks to try", "ymir fetch demo --out demo", fetch_verb},

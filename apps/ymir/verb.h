@@ -58,6 +58,7 @@ std::string user_name();  // of the uid
 Run validate_verb(CLI::App&);
 Run check_data_verb(CLI::App&);
 Run tokenize_verb(CLI::App&);
+Run merge_verb(CLI::App&);
 Run fetch_verb(CLI::App&);
 Run train_verb(CLI::App&);
 Run eval_verb(CLI::App&);

@@ -275,8 +275,8 @@ constexpr Key kKeys[] = {
     {"data.limit", [](R& r, N& n) { r.values.integer(n, r.spec.data.limit, 1, 100'000'000); }},
     {"method.kind",
      [](R& r, N& n) {
-       r.values.choice(n, r.spec.method.kind, {"lora"},
-                       {"bottleneck", "bitfit", "top_k", "prefix", "full"});
+       r.values.choice(n, r.spec.method.kind,
+                       {"lora", "bottleneck", "prefix", "bitfit", "top_k", "full"});
      }},
     {"method.rank", [](R& r, N& n) { r.values.integer(n, r.spec.method.rank, 1, 256); }},
     {"method.alpha",
@@ -288,6 +288,11 @@ constexpr Key kKeys[] = {
        r.values.number(n, r.spec.method.dropout, {.low = 0, .high = 1, .high_open = true});
      }},
     {"method.targets", [](R& r, N& n) { r.values.texts(n, r.spec.method.targets, 64); }},
+    {"method.rslora", [](R& r, N& n) { r.values.boolean(n, r.spec.method.rank_stabilised); }},
+    {"method.dora", [](R& r, N& n) { r.values.boolean(n, r.spec.method.magnitude); }},
+    {"method.width", [](R& r, N& n) { r.values.integer(n, r.spec.method.width, 1, 4096); }},
+    {"method.length", [](R& r, N& n) { r.values.integer(n, r.spec.method.length, 1, 1024); }},
+    {"method.layers", [](R& r, N& n) { r.values.integer(n, r.spec.method.layers, 1, 1024); }},
     {"train.batch", [](R& r, N& n) { r.values.integer(n, r.spec.train.batch, 1, 1 << 16); }},
     {"train.lr",
      [](R& r, N& n) {
@@ -350,17 +355,11 @@ constexpr Key kKeys[] = {
 
 // Keys of the job file that this version does not have: refused by name, never ignored.
 constexpr std::string_view kLater[] = {
-    "backbone.revision",  "backbone.tokenizer",
-    "task.range",         "data.template",
-    "method.width",       "method.layers",
-    "method.from",        "train.micro_batch",
-    "train.recompute",    "train.loss_on",
-    "stop.plateau",       "stop.at_solo_quality",
-    "on_deadline",        "resources.gpu_types",
-    "resources.pipeline", "resources.budget",
-    "sharing.noise",      "checkpoint.keep",
-    "output.merged",      "output.names",
-    "output.keep_vector", "notify",
+    "backbone.revision",  "backbone.tokenizer",   "task.range",         "data.template",
+    "method.from",        "train.micro_batch",    "train.recompute",    "train.loss_on",
+    "stop.plateau",       "stop.at_solo_quality", "on_deadline",        "resources.gpu_types",
+    "resources.pipeline", "resources.budget",     "sharing.noise",      "checkpoint.keep",
+    "output.merged",      "output.names",         "output.keep_vector", "notify",
 };
 
 const Key* find_key(std::string_view path) {

@@ -126,13 +126,11 @@ std::vector<BadFile> key_faults() {
         "[not_available]"}},
       {"LaterValue",
        "backbone: {model: m}\ntask: {kind: lm}\ndata: {train: a, format: folder}\n"
-       "method: {kind: prefix}\n",
+       "method: {kind: lora}\n",
        {"job.yaml:2:14: task.kind: lm is not available in this version; available: classify, "
         "regress [not_available]",
         "job.yaml:3:26: data.format: folder is not available in this version; available: auto, "
-        "csv, tsv, jsonl, json, lines [not_available]",
-        "job.yaml:4:16: method.kind: prefix is not available in this version; available: lora "
-        "[not_available]"}},
+        "csv, tsv, jsonl, json, lines [not_available]"}},
       {"NewerVersion",
        small_and("ymir: 2\n"),
        {"job.yaml:4:7: ymir: version 2 is newer than this program (knows 1) [version]"}},
@@ -173,8 +171,8 @@ std::vector<BadFile> value_faults() {
        {"job.yaml:4:7: name: may hold letters, digits, . _ - [range]"}},
       {"UnknownMethod",
        small_and("method: {kind: qlora}\n"),
-       {"job.yaml:4:16: method.kind: qlora is not supported; known: lora; did you mean \"lora\"? "
-        "[unknown_value]"}},
+       {"job.yaml:4:16: method.kind: qlora is not supported; known: lora, bottleneck, prefix, "
+        "bitfit, top_k, full; did you mean \"lora\"? [unknown_value]"}},
       {"Labels",
        "backbone: {model: m}\ntask: {kind: classify, labels: [a, a]}\ndata: {train: a}\n",
        {"job.yaml:2:36: task.labels: \"a\" stands twice [duplicate]"}},

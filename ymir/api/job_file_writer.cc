@@ -122,6 +122,11 @@ std::string write_job_file(const JobSpec& spec) {
   w.line("alpha", spec.method.alpha);
   w.line("dropout", spec.method.dropout);
   w.line("targets", quoted(spec.method.targets));
+  w.line("rslora", spec.method.rank_stabilised);
+  w.line("dora", spec.method.magnitude);
+  w.line("width", spec.method.width);
+  w.line("length", spec.method.length);
+  w.line("layers", spec.method.layers);
   write_train(w, spec.train);
   write_stop(w, spec.stop);
   if (!spec.target.metric.empty()) {

@@ -40,6 +40,13 @@ void fields(V& v, MethodSpec& x) {
   v("alpha", x.alpha);
   v("dropout", x.dropout);
   v("targets", x.targets);
+  v("rank_stabilised", x.rank_stabilised);
+  v("magnitude", x.magnitude);
+  v("rank_pattern", x.rank_pattern);
+  v("alpha_pattern", x.alpha_pattern);
+  v("width", x.width);
+  v("length", x.length);
+  v("layers", x.layers);
 }
 template <class V>
 void fields(V& v, TrainSpec& x) {

@@ -1,5 +1,7 @@
 #include "ymir/core/job.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cmath>
 #include <string_view>
@@ -25,6 +27,19 @@ bool larger_is_better(const std::string& metric) {
 bool reaches(const TargetSpec& target, double value) {
   if (target.metric.empty() || std::isnan(value)) return false;
   return larger_is_better(target.metric) ? value >= target.value : value <= target.value;
+}
+
+std::string method_name(const MethodSpec& method) {
+  if (method.kind == "bottleneck") return fmt::format("bottleneck w{}", method.width);
+  if (method.kind == "prefix") return fmt::format("prefix p{}", method.length);
+  if (method.kind == "top_k") return fmt::format("top_k l{}", method.layers);
+  if (method.kind != "lora") return method.kind;
+  std::string name = fmt::format("{} r{} {}", method.kind, method.rank, join(method.targets, ","));
+  for (const auto& [pattern, rank] : method.rank_pattern)
+    name += fmt::format(" {}:r{}", pattern, rank);
+  if (method.rank_stabilised) name += " rslora";
+  if (method.magnitude) name += " dora";
+  return name;
 }
 
 std::string to_string(JobId id) { return "j" + std::to_string(id.value); }

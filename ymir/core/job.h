@@ -36,11 +36,18 @@ struct DataSpec {
 };
 
 struct MethodSpec {
-  std::string kind = "lora";
-  int rank = 8;
+  std::string kind = "lora";  // lora bottleneck prefix bitfit top_k full
+  int rank = 8;               // lora
   double alpha = 16;
   double dropout = 0;
-  std::vector<std::string> targets{};  // module names, e.g. query, value
+  std::vector<std::string> targets{};  // module names, e.g. query, value; empty: the family's
+  bool rank_stabilised = false;        // scale alpha / sqrt(rank)
+  bool magnitude = false;              // DoRA
+  std::map<std::string, int> rank_pattern{};  // by end of a module's name
+  std::map<std::string, double> alpha_pattern{};
+  int width = 64;   // bottleneck
+  int length = 20;  // prefix: virtual tokens
+  int layers = 2;   // top_k
 };
 
 struct TrainSpec {
@@ -120,6 +127,9 @@ struct DataFacts {
 bool larger_is_better(const std::string& metric);
 // `value` meets the target: >= or <= by the metric's direction; NaN never does.
 bool reaches(const TargetSpec& target, double value);
+
+// What is trained, as a name: "lora r8 query,value". Jobs of one method name may share.
+std::string method_name(const MethodSpec& method);
 
 std::string to_string(JobId id);    // j17
 std::string to_string(RunId id);    // r3.9: era 3, counter 9

@@ -599,8 +599,7 @@ std::string cannot_share(const JobView& source, const JobView& target, Mode mode
   if (source.facts.backbone.empty() || source.facts.backbone != target.facts.backbone) {
     return "other backbone";
   }
-  const MethodSpec &from = source.spec.method, &to = target.spec.method;
-  if (from.kind != to.kind || from.rank != to.rank || from.targets != to.targets) {
+  if (method_name(source.spec.method) != method_name(target.spec.method)) {
     return "other adapter shape";
   }
   if (!give.allow || !take.allow || !give.give || !take.take) return "no consent";

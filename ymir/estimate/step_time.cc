@@ -1,7 +1,5 @@
 #include "ymir/estimate/step_time.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -125,10 +123,6 @@ Link StepTable::scale_from_others(const StepKey& key) const {
   const double between = std::sqrt(std::max(0.0, squares / weights - mean * mean));
   const Source source = best_spread < kOtherHardwareSpread ? Source::kModel : Source::kFallback;
   return link(mean, std::max(best_spread, between), source, rows);
-}
-
-std::string method_name(const MethodSpec& method) {
-  return fmt::format("{} r{} {}", method.kind, method.rank, join(method.targets, ","));
 }
 
 StepKey step_key(const JobSpec& spec, const DataFacts& facts, const std::string& hardware,

@@ -53,7 +53,5 @@ class StepTable {
 // The key of a job before anything was measured: as workers build it.
 StepKey step_key(const JobSpec& spec, const DataFacts& facts, const std::string& hardware,
                  int gpus);
-// "lora r8 query,value": jobs of one method name may share.
-std::string method_name(const MethodSpec& method);
 
 }  // namespace ymir

@@ -1,8 +1,7 @@
 // What a model folder holds, read without torch: configuration, weight files, identity.
 //
 // A folder has config.json, model.safetensors (or model.safetensors.index.json with its shards) and
-// a tokenizer. Pickles are never loaded. Built now: the BERT family; to add one, add its
-// architecture and fields in model_files.cc. Any thread.
+// a tokenizer (images: none). Pickles are never loaded. Any thread.
 #pragma once
 
 #include <map>
@@ -13,29 +12,9 @@
 #include "ymir/base/result.h"
 #include "ymir/tune/checkpoint/safetensors.h"
 #include "ymir/tune/data/tokenizer.h"
+#include "ymir/tune/model_config.h"
 
 namespace ymir {
-
-struct ModelConfig {
-  std::string family{};  // "bert"
-  int vocabulary_size = 0;
-  int hidden_size = 0;
-  int num_layers = 0;
-  int num_heads = 0;
-  int intermediate_size = 0;
-  int max_positions = 0;  // tokens a row may have
-  int num_token_types = 2;
-  double layer_norm_epsilon = 1e-12;
-  double hidden_dropout = 0.1;
-  double attention_dropout = 0.1;
-  double classifier_dropout = 0.1;  // the config's own, else hidden_dropout
-  int pad_token = 0;
-  std::vector<std::string> labels{};  // id2label, in order; empty when the file names none
-};
-
-// From the text of config.json. Other architectures, activations and position kinds are refused by
-// name, sizes by range.
-Result<ModelConfig> parse_model_config(std::string_view config_json);
 
 struct ModelFiles {
   std::string folder{};

@@ -127,7 +127,7 @@ TEST(ModelConfig, WhatIsNotBuiltIsRefusedByName) {
   };
 
   EXPECT_THAT(fault("model_type", "gpt2"), HasSubstr("architecture \"gpt2\" is not supported"));
-  EXPECT_THAT(fault("hidden_act", "relu"), HasSubstr("hidden_act \"relu\" is not supported"));
+  EXPECT_THAT(fault("hidden_act", "tanh"), HasSubstr("hidden_act \"tanh\" is not supported"));
   EXPECT_THAT(fault("position_embedding_type", "relative_key"), HasSubstr("relative_key"));
   EXPECT_THAT(fault("num_attention_heads", 3), HasSubstr("no multiple"));
   EXPECT_THAT(fault("hidden_size", -8), HasSubstr("hidden_size -8"));

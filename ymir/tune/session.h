@@ -36,6 +36,7 @@ struct SessionOptions {
   int num_threads = 1;
   std::string cache{};            // folder for backbone images and token caches
   std::size_t max_backbones = 2;  // kept mapped; the longest unused one goes first
+  std::string device = "cpu";     // or cuda, the first one
   Result<> validate() const;
 };
 

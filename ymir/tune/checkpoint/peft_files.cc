@@ -48,8 +48,17 @@ constexpr std::array<std::string_view, 19> kHarmless = {"auto_mapping",
                                                         "revision",
                                                         "runtime_config",
                                                         "task_type"};
-constexpr std::array<std::string_view, 6> kRead = {
-    "r", "lora_alpha", "lora_dropout", "use_rslora", "target_modules", "modules_to_save"};
+constexpr std::array<std::string_view, 9> kRead = {
+    "r",        "lora_alpha",   "lora_dropout",  "use_rslora",     "target_modules",
+    "use_dora", "rank_pattern", "alpha_pattern", "modules_to_save"};
+// Kinds and the peft_type they are written as.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kKinds = {
+    {{"lora", "LORA"},
+     {"prefix", "PREFIX_TUNING"},
+     {"bottleneck", "YMIR_BOTTLENECK"},
+     {"bitfit", "YMIR_BITFIT"},
+     {"top_k", "YMIR_TOP_K"},
+     {"full", "YMIR_FULL"}}};
 
 Error refused(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
 
@@ -101,12 +110,16 @@ bool belongs_to(std::string_view path, const std::string& module) {
 
 // A and B in pairs, of the configured rank; everything else in a module that is saved.
 Result<> check_tensors(const PeftConfig& config, const TensorMap& tensors) {
+  if (config.kind == "prefix" && !tensors.contains("prompt_embeddings"))
+    return refused("holds no prompt_embeddings");
+  if (config.kind != "lora") return Ok{};  // the model says what must be there
   std::size_t num_lora = 0;
   for (const auto& [name, view] : tensors) {
     if (!name.starts_with(kPrefix))
       return refused(fmt::format("tensor {} does not begin with {}", name, kPrefix));
     const bool a = name.ends_with(".lora_A.weight"), b = name.ends_with(".lora_B.weight");
     if (!a && !b) {
+      if (config.magnitude && name.ends_with(".lora_magnitude_vector")) continue;
       if (name.find("lora_") != name.npos)
         return refused(fmt::format("tensor {} is of a kind that is not supported", name));
       const std::string_view path = std::string_view(name).substr(kPrefix.size());
@@ -119,9 +132,11 @@ Result<> check_tensors(const PeftConfig& config, const TensorMap& tensors) {
     std::string mate = name;
     mate[name.size() - std::string_view("A.weight").size()] = a ? 'B' : 'A';
     if (!tensors.contains(mate)) return refused(fmt::format("tensor {} has no {}", name, mate));
-    if (view.shape.size() != 2 || view.shape[a ? 0 : 1] != config.rank)
+    const std::string_view module = std::string_view(name).substr(
+        kPrefix.size(), name.size() - kPrefix.size() - std::string_view(".lora_A.weight").size());
+    if (view.shape.size() != 2 || view.shape[a ? 0 : 1] != config.rank_of(module))
       return refused(fmt::format("tensor {} is {}, the rank is {}", name, shape_text(view.shape),
-                                 config.rank));
+                                 config.rank_of(module)));
   }
   if (num_lora == 0) return refused("holds no LoRA matrix");
   return Ok{};
@@ -168,12 +183,16 @@ Result<AdapterNotes> parse_notes(std::string_view text,
 
 // The card that a hub shows: YAML front matter, then what was trained on what.
 std::string card_text(const PeftConfig& config, const AdapterNotes& notes) {
-  std::string text = fmt::format(
-      "---\nlibrary_name: peft\nbase_model: {}\ntags:\n- lora\n- {}\n---\n\n"
-      "LoRA adapter, rank {}, alpha {:g}, on {}.\n\n",
-      Json(config.base_model).dump(-1, ' ', false, Json::error_handler_t::replace),
-      notes.task_kind.empty() ? "adapter" : notes.task_kind, config.rank, config.alpha,
-      join(config.targets, ", "));
+  std::string text =
+      fmt::format("---\nlibrary_name: peft\nbase_model: {}\ntags:\n- {}\n- {}\n---\n\n",
+                  Json(config.base_model).dump(-1, ' ', false, Json::error_handler_t::replace),
+                  config.kind, notes.task_kind.empty() ? "adapter" : notes.task_kind);
+  if (config.kind == "lora") {
+    text += fmt::format("LoRA adapter, rank {}, alpha {:g}, on {}.\n\n", config.rank, config.alpha,
+                        join(config.targets, ", "));
+  } else {
+    text += fmt::format("Trained parameters of kind {}.\n\n", config.kind);
+  }
   if (!notes.labels.empty()) text += "Labels: " + join(notes.labels, ", ") + ".\n\n";
   text += "| | |\n|---|---|\n";
   for (const auto& [name, value] : notes.metrics)
@@ -211,16 +230,26 @@ double PeftConfig::scale() const {
   return alpha / (rank_stabilised ? std::sqrt(static_cast<double>(rank)) : rank);
 }
 
+int PeftConfig::rank_of(std::string_view module) const {
+  for (const auto& [pattern, value] : rank_pattern)
+    if (module == pattern || module.ends_with("." + pattern)) return value;
+  return rank;
+}
+
 Result<> PeftConfig::validate() const {
+  if (task_type != "SEQ_CLS" && task_type != "CAUSAL_LM" && !task_type.empty())
+    return refused(fmt::format(
+        "task_type \"{}\" is not supported (known: SEQ_CLS, CAUSAL_LM, null)", task_type));
+  if (kind == "prefix" && (virtual_tokens < 1 || token_dim < 1 || num_heads < 1 || num_layers < 1))
+    return refused(
+        "num_virtual_tokens, token_dim, num_attention_heads and num_layers must be >= 1");
+  if (kind != "lora") return Ok{};
   if (rank < 1 || rank > kMaxRank)
     return refused(fmt::format("r {} is not in 1..{}", rank, kMaxRank));
   if (!std::isfinite(alpha)) return refused("lora_alpha is not finite");
   if (!(dropout >= 0 && dropout < 1))
     return refused(fmt::format("lora_dropout {} is not in [0, 1)", dropout));
   if (targets.empty()) return refused("target_modules names no module");
-  if (task_type != "SEQ_CLS" && task_type != "CAUSAL_LM" && !task_type.empty())
-    return refused(fmt::format(
-        "task_type \"{}\" is not supported (known: SEQ_CLS, CAUSAL_LM, null)", task_type));
   return Ok{};
 }
 
@@ -232,12 +261,116 @@ std::string saved_name(std::string_view module, std::string_view parameter) {
   return fmt::format("{}{}.{}", kPrefix, module, parameter);
 }
 
+namespace {
+
+// Prefix tuning, and the kinds that PEFT does not have.
+std::string other_config_text(const PeftConfig& config) {
+  Json json = {{"base_model_name_or_path", config.base_model},
+               {"inference_mode", true},
+               {"task_type", config.task_type.empty() ? Json(nullptr) : Json(config.task_type)}};
+  for (const auto& [kind, type] : kKinds)
+    if (kind == config.kind) json["peft_type"] = type;
+  json["modules_to_save"] =
+      config.modules_to_save.empty() ? Json(nullptr) : Json(config.modules_to_save);
+  if (config.kind == "prefix") {
+    json["encoder_hidden_size"] = config.token_dim;
+    json["num_attention_heads"] = config.num_heads;
+    json["num_layers"] = config.num_layers;
+    json["num_transformer_submodules"] = 1;
+    json["num_virtual_tokens"] = config.virtual_tokens;
+    json["prefix_projection"] = false;
+    json["token_dim"] = config.token_dim;
+  }
+  if (config.kind == "bottleneck") json["width"] = config.width;
+  if (config.kind == "top_k") json["layers"] = config.layers;
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<int> whole(const Json& json, const char* key, int fallback) {
+  YMIR_TRY_ASSIGN(const double value, real(json, key, fallback));
+  if (value != std::floor(value) || value < 0 || value > 1e9)
+    return refused(fmt::format("{} {:g} is not a size", key, value));
+  return static_cast<int>(value);
+}
+
+Result<> read_other(const Json& json, PeftConfig& config) {
+  if (config.kind == "prefix") {
+    if (const Json projection = json.value("prefix_projection", Json(false)); projection == true)
+      return refused("prefix_projection true is not supported");
+    YMIR_TRY_ASSIGN(config.virtual_tokens, whole(json, "num_virtual_tokens", 0));
+    YMIR_TRY_ASSIGN(config.token_dim, whole(json, "token_dim", 0));
+    YMIR_TRY_ASSIGN(config.num_heads, whole(json, "num_attention_heads", 0));
+    YMIR_TRY_ASSIGN(config.num_layers, whole(json, "num_layers", 0));
+  }
+  YMIR_TRY_ASSIGN(config.width, whole(json, "width", 0));
+  YMIR_TRY_ASSIGN(config.layers, whole(json, "layers", 0));
+  return Ok{};
+}
+
+// Patterns are ends of module names here; what reads as an expression is refused.
+Result<> plain_patterns(const Json& json, const char* key) {
+  for (const auto& [pattern, value] : json.items())
+    if (pattern.find_first_of("^$*+?()[]{}|\\") != pattern.npos || !value.is_number())
+      return refused(
+          fmt::format("{} \"{}\" is not supported (known: ends of module names)", key, pattern));
+  return Ok{};
+}
+
+Result<> read_lora(const Json& json, PeftConfig& config) {
+  for (const auto& [key, value] : json.items()) {
+    const bool known = std::ranges::find(kHarmless, key) != kHarmless.end() ||
+                       std::ranges::find(kRead, key) != kRead.end();
+    if (!known && !is_off(key, value))
+      return refused(fmt::format("{} {} is not supported", key, canonical(value)));
+  }
+  YMIR_TRY_ASSIGN(const double rank, real(json, "r", 8));
+  if (rank != std::floor(rank) || rank < 1 || rank > kMaxRank)
+    return refused(fmt::format("r {} is not in 1..{}", rank, kMaxRank));
+  config.rank = static_cast<int>(rank);
+  YMIR_TRY_ASSIGN(config.alpha, real(json, "lora_alpha", 8));
+  YMIR_TRY_ASSIGN(config.dropout, real(json, "lora_dropout", 0));
+  for (const auto& [key, flag] : {std::pair{"use_rslora", &config.rank_stabilised},
+                                  std::pair{"use_dora", &config.magnitude}}) {
+    const Json value = json.value(key, Json(false));
+    if (!value.is_boolean()) return refused(fmt::format("{} is not true or false", key));
+    *flag = value.get<bool>();
+  }
+  const Json ranks = json.value("rank_pattern", Json::object());
+  const Json alphas = json.value("alpha_pattern", Json::object());
+  if (!ranks.is_null() && ranks.is_object()) {
+    YMIR_TRY(plain_patterns(ranks, "rank_pattern"));
+    for (const auto& [pattern, value] : ranks.items()) {
+      YMIR_TRY_ASSIGN(const int r, whole(ranks, pattern.c_str(), 0));
+      if (r < 1 || r > kMaxRank)
+        return refused(fmt::format("rank_pattern {} is not in 1..{}", r, kMaxRank));
+      config.rank_pattern[pattern] = r;
+    }
+  }
+  if (!alphas.is_null() && alphas.is_object()) {
+    YMIR_TRY(plain_patterns(alphas, "alpha_pattern"));
+    for (const auto& [pattern, value] : alphas.items())
+      config.alpha_pattern[pattern] = value.get<double>();
+  }
+  const Json targets = json.value("target_modules", Json());
+  if (targets.is_string()) {
+    config.targets = {targets.get<std::string>()};
+  } else {
+    YMIR_TRY_ASSIGN(config.targets, text_list(json, "target_modules"));
+  }
+  return Ok{};
+}
+
+}  // namespace
+
 std::string peft_config_text(const PeftConfig& config) {
   const auto list = [](const std::vector<std::string>& texts) {
     return texts.empty() ? Json(nullptr) : Json(texts);
   };
+  if (config.kind != "lora") return other_config_text(config);
+  Json alphas = Json::object();
+  for (const auto& [pattern, value] : config.alpha_pattern) alphas[pattern] = number(value);
   const Json json = {
-      {"alpha_pattern", Json::object()},
+      {"alpha_pattern", alphas},
       {"auto_mapping", nullptr},
       {"base_model_name_or_path", config.base_model},
       {"bias", "none"},
@@ -253,11 +386,11 @@ std::string peft_config_text(const PeftConfig& config) {
       {"modules_to_save", list(config.modules_to_save)},
       {"peft_type", "LORA"},
       {"r", config.rank},
-      {"rank_pattern", Json::object()},
+      {"rank_pattern", Json(config.rank_pattern)},
       {"revision", nullptr},
       {"target_modules", list(config.targets)},
       {"task_type", config.task_type.empty() ? Json(nullptr) : Json(config.task_type)},
-      {"use_dora", false},
+      {"use_dora", config.magnitude},
       {"use_rslora", config.rank_stabilised}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -265,28 +398,20 @@ std::string peft_config_text(const PeftConfig& config) {
 Result<PeftConfig> parse_peft_config(std::string_view text) {
   YMIR_TRY_ASSIGN(const Json json, parse_json(text, {.max_bytes = kMaxConfig, .max_depth = 16}));
   if (!json.is_object()) return refused("not an object");
-  if (const Json type = json.value("peft_type", Json()); type != "LORA")
-    return refused(fmt::format("peft_type {} is not supported (known: \"LORA\")", canonical(type)));
-  for (const auto& [key, value] : json.items()) {
-    const bool known = std::ranges::find(kHarmless, key) != kHarmless.end() ||
-                       std::ranges::find(kRead, key) != kRead.end();
-    if (!known && !is_off(key, value))
-      return refused(fmt::format("{} {} is not supported", key, canonical(value)));
-  }
+  const Json type = json.value("peft_type", Json());
   PeftConfig config;
+  const auto kind = std::ranges::find_if(kKinds, [&](const auto& k) { return type == k.second; });
+  if (kind == kKinds.end())
+    return refused(fmt::format("peft_type {} is not supported (known: \"LORA\", \"PREFIX_TUNING\")",
+                               canonical(type)));
+  config.kind = kind->first;
   if (const Json base = json.value("base_model_name_or_path", Json()); base.is_string())
     config.base_model = base.get<std::string>();
-  YMIR_TRY_ASSIGN(const double rank, real(json, "r", 8));
-  if (rank != std::floor(rank) || rank < 1 || rank > kMaxRank)
-    return refused(fmt::format("r {} is not in 1..{}", rank, kMaxRank));
-  config.rank = static_cast<int>(rank);
-  YMIR_TRY_ASSIGN(config.alpha, real(json, "lora_alpha", 8));
-  YMIR_TRY_ASSIGN(config.dropout, real(json, "lora_dropout", 0));
-  if (const Json stabilised = json.value("use_rslora", Json(false)); stabilised.is_boolean())
-    config.rank_stabilised = stabilised.get<bool>();
-  else
-    return refused("use_rslora is not true or false");
-  YMIR_TRY_ASSIGN(config.targets, text_list(json, "target_modules"));
+  if (config.kind == "lora") {
+    YMIR_TRY(read_lora(json, config));
+  } else {
+    YMIR_TRY(read_other(json, config));
+  }
   YMIR_TRY_ASSIGN(config.modules_to_save, text_list(json, "modules_to_save"));
   const Json task = json.value("task_type", Json());
   if (!task.is_null() && !task.is_string()) return refused("task_type is not a text");

@@ -1,6 +1,8 @@
 // An adapter folder as PEFT writes and reads it, without torch: adapter_config.json,
 // adapter_model.safetensors, README.md (the card) and ymir_adapter.json (what PEFT has no place
-// for). LoRA now; tensor names as PEFT's, the adapter name removed: `lora_name`, `saved_name`.
+// for). LoRA (rank-stabilised, with patterns, with magnitudes) and prefix tuning are PEFT's own;
+// bottleneck, bitfit, top_k and full have no type there and stand under their own names.
+// Tensor names as PEFT's, the adapter name removed: `lora_name`, `saved_name`.
 //
 // Reading refuses by name every field of the configuration that would change the result and is not
 // built. Tensors come as f32, bit for bit where the file has f32. Any thread.
@@ -19,15 +21,22 @@ namespace ymir {
 
 // adapter_config.json, as far as it may vary here.
 struct PeftConfig {
-  std::string base_model{};  // base_model_name_or_path
-  int rank = 8;              // r
-  double alpha = 16;         // lora_alpha: the scale is alpha / rank (rslora: alpha / sqrt(rank))
-  double dropout = 0;        // lora_dropout
-  bool rank_stabilised = false;                // use_rslora
-  std::vector<std::string> targets{};          // target_modules
+  std::string kind = "lora";  // peft_type: lora prefix; ours: bottleneck bitfit top_k full
+  std::string base_model{};   // base_model_name_or_path
+  int rank = 8;               // r
+  double alpha = 16;          // lora_alpha: the scale is alpha / rank (rslora: alpha / sqrt(rank))
+  double dropout = 0;         // lora_dropout
+  bool rank_stabilised = false;               // use_rslora
+  bool magnitude = false;                     // use_dora
+  std::map<std::string, int> rank_pattern{};  // by end of a module's name
+  std::map<std::string, double> alpha_pattern{};
+  std::vector<std::string> targets{};          // target_modules; a text (regex) is one entry
   std::vector<std::string> modules_to_save{};  // trained whole, e.g. "classifier"
   std::string task_type = "SEQ_CLS";           // SEQ_CLS, CAUSAL_LM; empty = null
-  double scale() const;
+  int virtual_tokens = 0, token_dim = 0, num_heads = 0, num_layers = 0;  // prefix
+  int width = 0, layers = 0;                                             // bottleneck, top_k
+  double scale() const;                                                  // without patterns
+  int rank_of(std::string_view module) const;
   Result<> validate() const;
 };
 

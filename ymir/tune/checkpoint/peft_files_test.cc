@@ -174,24 +174,63 @@ TEST(PeftConfig, WhatWouldChangeTheResultAndIsNotBuiltIsRefusedByName) {
     return result ? "none" : result.error().message;
   };
 
-  EXPECT_EQ(fault("peft_type", "IA3"), "peft_type \"IA3\" is not supported (known: \"LORA\")");
-  for (const char* key : {"use_dora", "lora_bias", "use_qalora", "fan_in_fan_out"})
+  EXPECT_THAT(fault("peft_type", "IA3"), HasSubstr("peft_type \"IA3\" is not supported"));
+  for (const char* key : {"lora_bias", "use_qalora", "fan_in_fan_out"})
     EXPECT_EQ(fault(key, true), std::string(key) + " true is not supported");
   EXPECT_EQ(fault("bias", "all"), "bias \"all\" is not supported");
   EXPECT_THAT(fault("layer_replication", Json::parse("[[0, 4]]")), HasSubstr("layer_replication"));
   EXPECT_THAT(fault("target_parameters", {"w"}), HasSubstr("target_parameters"));
   EXPECT_THAT(fault("trainable_token_indices", {1}), HasSubstr("trainable_token_indices"));
   EXPECT_THAT(fault("alora_invocation_tokens", {1}), HasSubstr("alora_invocation_tokens"));
-  EXPECT_THAT(fault("rank_pattern", {{"query", 4}}), HasSubstr("rank_pattern"));
+  EXPECT_THAT(fault("rank_pattern", {{"^query$", 4}}), HasSubstr("rank_pattern \"^query$\""));
+  EXPECT_THAT(fault("rank_pattern", {{"query", 0}}), HasSubstr("rank_pattern 0 is not in"));
+  EXPECT_THAT(fault("use_dora", 1), HasSubstr("use_dora is not true or false"));
   EXPECT_THAT(fault("something_new", 3), HasSubstr("something_new 3 is not supported"));
-  EXPECT_THAT(fault("target_modules", "all-linear"), HasSubstr("target_modules \"all-linear\""));
+  EXPECT_EQ(fault("target_modules", "all-linear"), "none");
   EXPECT_THAT(fault("task_type", "SEQ_2_SEQ_LM"), HasSubstr("SEQ_2_SEQ_LM"));
   EXPECT_THAT(fault("r", 0), HasSubstr("r 0 is not in"));
   EXPECT_THAT(fault("lora_dropout", 1.5), HasSubstr("lora_dropout 1.5"));
   EXPECT_THAT(fault("init_lora_weights", "pissa_niter_4"), HasSubstr("init_lora_weights"));
   EXPECT_EQ(fault("init_lora_weights", "gaussian"), "none");
   EXPECT_EQ(fault("layers_to_transform", {0, 1}), "none");
-  EXPECT_EQ(fault("use_dora", false), "none");
+  EXPECT_EQ(fault("use_dora", true), "none");
+}
+
+TEST(PeftConfig, RanksByModuleAreReadAndWritten) {
+  PeftConfig config;
+  config.targets = {"query", "value"};
+  config.magnitude = true;
+  config.rank_pattern = {{"layer.1.attention.self.query", 4}, {"value", 2}};
+  config.alpha_pattern = {{"value", 32}};
+
+  const auto read = parse_peft_config(peft_config_text(config));
+
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->rank_of("bert.encoder.layer.1.attention.self.query"), 4);
+  EXPECT_EQ(read->rank_of("bert.encoder.layer.0.attention.self.query"), 8);
+  EXPECT_EQ(read->rank_of("bert.encoder.layer.0.attention.self.value"), 2);
+  EXPECT_EQ(read->alpha_pattern, config.alpha_pattern);
+  EXPECT_TRUE(read->magnitude);
+}
+
+TEST(PeftConfig, PrefixTuningIsReadAndWritten) {
+  PeftConfig config;
+  config.kind = "prefix";
+  config.task_type = "CAUSAL_LM";
+  config.virtual_tokens = 5;
+  config.token_dim = 64;
+  config.num_heads = 4;
+  config.num_layers = 2;
+
+  const std::string text = peft_config_text(config);
+  const auto read = parse_peft_config(text);
+
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_THAT(text, HasSubstr("\"peft_type\": \"PREFIX_TUNING\""));
+  EXPECT_EQ(read->virtual_tokens, 5);
+  EXPECT_EQ(read->token_dim, 64);
+  EXPECT_FALSE(parse_peft_config(
+      R"({"peft_type": "PREFIX_TUNING", "num_virtual_tokens": 5, "prefix_projection": true})"));
 }
 
 // As PEFT 0.21.2 writes it (LoraConfig(...).save_pretrained).

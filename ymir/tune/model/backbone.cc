@@ -1,3 +1,4 @@
+#include <ATen/Context.h>
 #include <ATen/ops/from_blob.h>
 
 #include <map>
@@ -9,53 +10,81 @@ namespace {
 
 using Named = std::map<std::string, at::Tensor>;
 
+at::Tensor find(const Named& named, const std::string& name) {
+  const auto found = named.find(name);
+  return found == named.end() ? at::Tensor() : found->second;
+}
+
 Encoder bind_encoder(const ModelConfig& config, const Named& f32, const Named& bf16) {
   Encoder encoder;
-  encoder.shape = {config.num_layers,        config.hidden_size,     config.num_heads,
-                   config.intermediate_size, config.vocabulary_size, config.max_positions,
-                   config.num_token_types};
+  encoder.shape = shape_of(config);
   const auto linear = [&](const std::string& name) {
-    Linear out;
-    out.weight = f32.at(name + ".weight");
-    out.bias = f32.at(name + ".bias");
-    if (const auto found = bf16.find(name + ".weight"); found != bf16.end())
-      out.weight16 = found->second;
-    return out;
+    return Linear{find(f32, name + ".weight"), find(bf16, name + ".weight"),
+                  find(f32, name + ".bias")};
   };
   const auto norm = [&](const std::string& name) {
-    return NormWeights{f32.at(name + ".gain"), f32.at(name + ".bias"), config.layer_norm_epsilon};
+    return NormWeights{find(f32, name + ".gain"), find(f32, name + ".bias"),
+                       config.layer_norm_epsilon, config.norm == NormKind::kLayerNorm};
   };
-  encoder.words = f32.at("words");
-  encoder.positions = f32.at("positions");
-  encoder.token_types = f32.at("token_types");
+  encoder.words = find(f32, "words");
+  encoder.positions = find(f32, "positions");
+  encoder.token_types = find(f32, "token_types");
   encoder.embedding_norm = norm("embedding_norm");
+  if (config.is_image()) {
+    const std::int64_t h = config.hidden_size;
+    encoder.class_token = find(f32, "class_token").view({1, h});
+    encoder.positions = encoder.positions.view({config.max_positions, h});
+    encoder.patches = linear("patches");
+    encoder.patches.weight = encoder.patches.weight.view({h, -1});
+  }
   for (int number = 0; number < config.num_layers; ++number) {
     const std::string at = "layer." + std::to_string(number) + ".";
     encoder.layers.push_back({linear(at + "qkv"), linear(at + "attention_out"),
                               linear(at + "ffn_in"), linear(at + "ffn_out"),
                               norm(at + "attention_norm"), norm(at + "ffn_norm")});
   }
-  if (f32.contains("pooler.weight")) encoder.pooler = linear("pooler");
+  encoder.final_norm = norm("final_norm");
+  encoder.pooler = linear("pooler");
+  encoder.output = linear("output");
+  if (config.tied_output) encoder.output.weight = encoder.words;
   return encoder;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Backbone>> open_backbone(const ModelFiles& files, const std::string& cache,
-                                                bool with_bf16) {
+                                                bool with_bf16, at::Device device) {
   YMIR_TRY_ASSIGN(BackboneImage image, BackboneImage::open(files, cache, with_bf16));
   auto backbone = std::make_unique<Backbone>(Backbone{files, std::move(image), {}, {}});
   // The mapping is read-only; from_blob has no form for that.
   Named f32, bf16;
   for (const ImageEntry& entry : backbone->image.entries())
     f32[entry.name] =
-        at::from_blob(const_cast<float*>(backbone->image.f32(entry)), entry.shape, at::kFloat);
+        at::from_blob(const_cast<float*>(backbone->image.f32(entry)), entry.shape, at::kFloat)
+            .to(device);
   for (const ImageEntry& entry : backbone->image.entries16())
     bf16[entry.name] = at::from_blob(const_cast<std::uint16_t*>(backbone->image.bf16(entry)),
-                                     entry.shape, at::kBFloat16);
+                                     entry.shape, at::kBFloat16)
+                           .to(device);
   backbone->encoder = bind_encoder(files.config, f32, {});
-  if (with_bf16) backbone->encoder16 = bind_encoder(files.config, f32, bf16);
+  backbone->encoder.entries =
+      std::make_shared<const std::vector<ImageEntry>>(backbone->image.entries());
+  if (with_bf16) {
+    backbone->encoder16 = bind_encoder(files.config, f32, bf16);
+    backbone->encoder16.entries = backbone->encoder.entries;
+  }
   return backbone;
+}
+
+Result<at::Device> find_device(const std::string& name) {
+  if (name == "cpu") return at::Device(at::kCPU);
+  if (name != "cuda")
+    return Error{ErrorCode::kInvalidArgument, "device is not cpu or cuda: " + name};
+  if (!at::hasCUDA())
+    return Error{ErrorCode::kInvalidArgument,
+                 "device cuda: this program was built without it (-DYMIR_CUDA=ON), or no driver "
+                 "gives a device"};
+  return at::Device(at::kCUDA, 0);
 }
 
 }  // namespace ymir

@@ -13,12 +13,13 @@
 namespace ymir {
 namespace {
 
-constexpr const char* kVersion = "1";    // of the layout; part of the file's name
+constexpr const char* kVersion = "2";    // of the layout; part of the file's name
 constexpr std::int64_t kAlignment = 64;  // elements: 256 bytes in f32, 128 in bf16
 
+// `heights`: lines of each source where several are stacked.
 void add(std::vector<ImageEntry>& entries, std::string name, Shape shape,
-         std::vector<std::string> sources, bool optional = false) {
-  ImageEntry entry{std::move(name), std::move(shape), 0, std::move(sources), optional};
+         std::vector<std::string> sources, std::vector<std::int64_t> heights = {}) {
+  ImageEntry entry{std::move(name), std::move(shape), 0, std::move(sources), std::move(heights)};
   if (!entries.empty()) {
     const ImageEntry& last = entries.back();
     std::int64_t count = 1;
@@ -37,28 +38,14 @@ std::int64_t total_of(const std::vector<ImageEntry>& entries) {
   return entries.back().offset + count_of(entries.back());
 }
 
-// Files name the same weight in several ways; ours are BertModel's names without prefix.
-std::string plain_name(const std::string& name) {
-  std::string plain = name;
-  for (const char* prefix : {"bert.", "model.bert."})
-    if (plain.starts_with(prefix)) plain = plain.substr(std::strlen(prefix));
-  for (const auto& [old_end, new_end] : {std::pair{".gamma", ".weight"}, {".beta", ".bias"}})
-    if (plain.ends_with(old_end))
-      plain = plain.substr(0, plain.size() - std::strlen(old_end)) + new_end;
-  return plain;
-}
-bool ignored(const std::string& plain) {
-  return plain.starts_with("cls.") || plain.starts_with("classifier.") ||
-         plain == "embeddings.position_ids";
-}
-
 using Sources = std::map<std::string, TensorView>;
 
-Result<Sources> sources_of(const ModelWeights& weights, const std::string& folder) {
+Result<Sources> sources_of(const Family& family, const ModelWeights& weights,
+                           const std::string& folder) {
   Sources sources;
   for (const auto& [name, view] : weights.tensors()) {
-    const std::string plain = plain_name(name);
-    if (ignored(plain)) continue;
+    const std::string plain = family.plain_name(name);
+    if (family.ignores(plain)) continue;
     if (!sources.emplace(plain, view).second)
       return Error{ErrorCode::kInvalidArgument,
                    fmt::format("{}: two tensors mean {}: {}", folder, plain, name)};
@@ -72,19 +59,18 @@ Result<> check_all_used(const Sources& sources, const std::vector<ImageEntry>& e
   for (const ImageEntry& entry : entries) used.insert(entry.sources.begin(), entry.sources.end());
   for (const auto& [name, view] : sources)
     if (!used.contains(name))
-      return Error{
-          ErrorCode::kInvalidArgument,
-          fmt::format("{}: tensor belongs to no part of a BERT encoder: {}", folder, name)};
+      return Error{ErrorCode::kInvalidArgument,
+                   fmt::format("{}: tensor belongs to no part of the model: {}", folder, name)};
   return Ok{};
 }
 
 Result<> copy_entry(const Sources& sources, const ImageEntry& entry, const std::string& folder,
                     std::span<float> image) {
   std::int64_t at = entry.offset;
-  const auto parts = static_cast<std::int64_t>(entry.sources.size());
   Shape part_shape = entry.shape;
-  part_shape[0] /= parts;
-  for (const std::string& name : entry.sources) {
+  for (std::size_t part = 0; part < entry.sources.size(); ++part) {
+    const std::string& name = entry.sources[part];
+    if (!entry.heights.empty()) part_shape[0] = entry.heights[part];
     const auto found = sources.find(name);
     if (found == sources.end())
       return Error{ErrorCode::kInvalidArgument,
@@ -113,9 +99,9 @@ Result<> write_image(const std::string& path, DType dtype, std::int64_t count,
                            {{"ymir_image", kVersion}, {"key", key}});
 }
 
-Result<> build(const ModelFiles& model, bool has_pooler, const Sources& sources,
+Result<> build(const ModelFiles& model, const ImageParts& parts, const Sources& sources,
                const std::string& path32, const std::string& path16, bool with_bf16) {
-  const auto entries = image_layout(model.config, has_pooler, false);
+  const auto entries = image_layout(model.config, parts, false);
   YMIR_TRY(check_all_used(sources, entries, model.folder));
   std::vector<float> image(static_cast<std::size_t>(total_of(entries)));
   for (const ImageEntry& entry : entries) YMIR_TRY(copy_entry(sources, entry, model.folder, image));
@@ -123,7 +109,7 @@ Result<> build(const ModelFiles& model, bool has_pooler, const Sources& sources,
     YMIR_TRY(write_image(path32, DType::kF32, total_of(entries), std::as_bytes(std::span(image)),
                          model.key));
   if (!with_bf16 || std::filesystem::exists(path16)) return Ok{};
-  const auto entries16 = image_layout(model.config, has_pooler, true);
+  const auto entries16 = image_layout(model.config, parts, true);
   std::vector<std::uint16_t> image16(static_cast<std::size_t>(total_of(entries16)));
   std::map<std::string, std::int64_t> offsets;
   for (const ImageEntry& entry : entries) offsets[entry.name] = entry.offset;
@@ -145,59 +131,111 @@ Result<SafetensorsFile> map_image(const std::string& path, DType dtype, std::int
   return file;
 }
 
+// Writes the list of entries in image order.
+struct LayoutWriter {
+  const ModelConfig& config;
+  const Family& family;
+  bool matrices_only = false;
+  std::vector<ImageEntry> entries{};
+
+  void vector(const std::string& name, Shape shape, std::vector<std::string> sources) {
+    if (!matrices_only) add(entries, name, std::move(shape), std::move(sources));
+  }
+  void norm(const std::string& name, const std::string& module) {
+    if (module.empty()) return;
+    vector(name + ".gain", {config.hidden_size}, {module + ".weight"});
+    if (config.norm == NormKind::kLayerNorm)
+      vector(name + ".bias", {config.hidden_size}, {module + ".bias"});
+  }
+  void linear(const std::string& name, const Shape& shape, const std::vector<std::string>& modules,
+              const std::vector<std::int64_t>& heights, bool biased) {
+    std::vector<std::string> weights, biases;
+    for (const std::string& module : modules) {
+      weights.push_back(module + ".weight");
+      biases.push_back(module + ".bias");
+    }
+    add(entries, name + ".weight", shape, weights, heights);
+    if (biased && !matrices_only) add(entries, name + ".bias", {shape[0]}, biases, heights);
+  }
+
+  void embeddings() {
+    const std::int64_t h = config.hidden_size;
+    const auto weight = [](std::string_view module) { return std::string(module) + ".weight"; };
+    if (!family.words.empty()) vector("words", {config.vocabulary_size, h}, {weight(family.words)});
+    if (config.is_image()) {
+      const std::int64_t patch = config.patch_size;
+      const std::string module = "embeddings.patch_embeddings.projection";
+      vector("class_token", {1, 1, h}, {"embeddings.cls_token"});
+      vector("positions", {1, config.max_positions, h}, {std::string(family.positions)});
+      vector("patches.weight", {h, config.num_channels, patch, patch}, {weight(module)});
+      vector("patches.bias", {h}, {module + ".bias"});
+    } else if (!family.positions.empty()) {
+      vector("positions", {config.max_positions + config.position_offset, h},
+             {std::string(family.positions)});
+    }
+    if (!family.token_types.empty())
+      vector("token_types", {config.num_token_types, h}, {weight(family.token_types)});
+    norm("embedding_norm", std::string(family.embedding_norm));
+  }
+
+  void layer(int number) {
+    const std::int64_t h = config.hidden_size, f = config.intermediate_size;
+    const std::int64_t wide = std::int64_t{config.num_heads} * config.head_width;
+    const std::int64_t narrow = std::int64_t{config.num_kv_heads} * config.head_width;
+    const std::string to = fmt::format("layer.{}.", number);
+    const auto module = [&](Site site) { return family.module(number, site); };
+    const auto norm_module = [&](std::string_view name) {
+      return fmt::format("{}{}.{}", family.layer, number, name);
+    };
+    linear(to + "qkv", {wide + 2 * narrow, h},
+           {module(Site::kQuery), module(Site::kKey), module(Site::kValue)}, {wide, narrow, narrow},
+           config.attention_in_bias);
+    linear(to + "attention_out", {h, wide}, {module(Site::kAttentionOut)}, {h},
+           config.attention_out_bias);
+    norm(to + "attention_norm", norm_module(family.attention_norm));
+    if (config.gated) {
+      linear(to + "ffn_in", {2 * f, h}, {module(Site::kFfnIn), module(Site::kFfnGate)}, {f, f},
+             config.ffn_bias);
+    } else {
+      linear(to + "ffn_in", {f, h}, {module(Site::kFfnIn)}, {f}, config.ffn_bias);
+    }
+    linear(to + "ffn_out", {h, f}, {module(Site::kFfnOut)}, {h}, config.ffn_bias);
+    norm(to + "ffn_norm", norm_module(family.ffn_norm));
+  }
+
+  void top(const ImageParts& parts) {
+    const std::int64_t h = config.hidden_size;
+    norm("final_norm", std::string(family.final_norm));
+    if (parts.pooler) {
+      vector("pooler.weight", {h, h}, {"pooler.dense.weight"});
+      vector("pooler.bias", {h}, {"pooler.dense.bias"});
+    }
+    if (parts.output)
+      add(entries, "output.weight", {config.vocabulary_size, h}, {"lm_head.weight"});
+  }
+};
+
 }  // namespace
 
-std::vector<ImageEntry> image_layout(const ModelConfig& config, bool with_pooler,
+std::vector<ImageEntry> image_layout(const ModelConfig& config, const ImageParts& parts,
                                      bool matrices_only) {
-  const std::int64_t h = config.hidden_size, f = config.intermediate_size;
-  std::vector<ImageEntry> entries;
-  if (!matrices_only) {
-    const std::string e = "embeddings.";
-    add(entries, "words", {config.vocabulary_size, h}, {e + "word_embeddings.weight"});
-    add(entries, "positions", {config.max_positions, h}, {e + "position_embeddings.weight"});
-    add(entries, "token_types", {config.num_token_types, h}, {e + "token_type_embeddings.weight"});
-    add(entries, "embedding_norm.gain", {h}, {e + "LayerNorm.weight"});
-    add(entries, "embedding_norm.bias", {h}, {e + "LayerNorm.bias"});
-  }
-  for (int layer = 0; layer < config.num_layers; ++layer) {
-    const std::string to = fmt::format("layer.{}.", layer), from = "encoder." + to;
-    const auto linear = [&](const std::string& name, Shape shape,
-                            const std::vector<std::string>& modules) {
-      std::vector<std::string> weights, biases;
-      for (const std::string& module : modules) {
-        weights.push_back(from + module + ".weight");
-        biases.push_back(from + module + ".bias");
-      }
-      add(entries, to + name + ".weight", shape, weights);
-      if (!matrices_only) add(entries, to + name + ".bias", {shape[0]}, biases);
-    };
-    const auto norm = [&](const std::string& name, const std::string& module) {
-      if (matrices_only) return;
-      add(entries, to + name + ".gain", {h}, {from + module + ".weight"});
-      add(entries, to + name + ".bias", {h}, {from + module + ".bias"});
-    };
-    linear("qkv", {3 * h, h},
-           {"attention.self.query", "attention.self.key", "attention.self.value"});
-    linear("attention_out", {h, h}, {"attention.output.dense"});
-    norm("attention_norm", "attention.output.LayerNorm");
-    linear("ffn_in", {f, h}, {"intermediate.dense"});
-    linear("ffn_out", {h, f}, {"output.dense"});
-    norm("ffn_norm", "output.LayerNorm");
-  }
-  if (with_pooler && !matrices_only) {
-    add(entries, "pooler.weight", {h, h}, {"pooler.dense.weight"}, true);
-    add(entries, "pooler.bias", {h}, {"pooler.dense.bias"}, true);
-  }
-  return entries;
+  LayoutWriter writer{config, family_of(config.family), matrices_only, {}};
+  writer.embeddings();
+  for (int layer = 0; layer < config.num_layers; ++layer) writer.layer(layer);
+  writer.top(parts);
+  return std::move(writer.entries);
 }
 
 Result<BackboneImage> BackboneImage::open(const ModelFiles& model, const std::string& cache,
                                           bool with_bf16) {
+  const Family& family = family_of(model.config.family);
   YMIR_TRY_ASSIGN(const ModelWeights weights, ModelWeights::open(model.folder));
-  YMIR_TRY_ASSIGN(const Sources sources, sources_of(weights, model.folder));
+  YMIR_TRY_ASSIGN(const Sources sources, sources_of(family, weights, model.folder));
   BackboneImage image;
-  image.has_pooler_ =
-      sources.contains("pooler.dense.weight") && sources.contains("pooler.dense.bias");
+  const ImageParts parts{family.head == HeadKind::kPooler &&
+                             sources.contains("pooler.dense.weight") &&
+                             sources.contains("pooler.dense.bias"),
+                         sources.contains("lm_head.weight") && !model.config.tied_output};
   const std::string folder = cache + "/images";
   YMIR_TRY(make_folders(folder));
   const std::string stem = fmt::format("{}/{}-v{}", folder, model.key.substr(0, 32), kVersion);
@@ -207,13 +245,13 @@ Result<BackboneImage> BackboneImage::open(const ModelFiles& model, const std::st
   };
   if (missing()) {
     YMIR_TRY_ASSIGN(const FileLock lock, FileLock::acquire(stem + ".lock"));
-    if (missing()) YMIR_TRY(build(model, image.has_pooler_, sources, path32, path16, with_bf16));
+    if (missing()) YMIR_TRY(build(model, parts, sources, path32, path16, with_bf16));
   }
-  image.entries_ = image_layout(model.config, image.has_pooler_, false);
+  image.entries_ = image_layout(model.config, parts, false);
   YMIR_TRY_ASSIGN(SafetensorsFile file32, map_image(path32, DType::kF32, total_of(image.entries_)));
   image.f32_.push_back(std::move(file32));
   if (with_bf16) {
-    image.entries16_ = image_layout(model.config, image.has_pooler_, true);
+    image.entries16_ = image_layout(model.config, parts, true);
     YMIR_TRY_ASSIGN(SafetensorsFile file16,
                     map_image(path16, DType::kBF16, total_of(image.entries16_)));
     image.bf16_.push_back(std::move(file16));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ymir/base/result.h"
+#include "ymir/tune/model/family.h"
 #include "ymir/tune/model_files.h"
 
 namespace ymir {
@@ -19,13 +20,19 @@ namespace ymir {
 struct ImageEntry {
   std::string name{};  // canonical: "layer.0.qkv.weight"
   Shape shape{};
-  std::int64_t offset = 0;             // in elements, a multiple of 64
-  std::vector<std::string> sources{};  // file names without prefix, stacked in this order
-  bool optional = false;               // the file may lack it (the pooler)
+  std::int64_t offset = 0;              // in elements, a multiple of 64
+  std::vector<std::string> sources{};   // file names without prefix, stacked in this order
+  std::vector<std::int64_t> heights{};  // lines of each source, where there are several
 };
 
-// All weights of a BERT of this configuration in image order; `matrices_only`: the bf16 file's.
-std::vector<ImageEntry> image_layout(const ModelConfig& config, bool with_pooler,
+// What a file of the family may have or lack.
+struct ImageParts {
+  bool pooler = false;  // BERT's
+  bool output = false;  // an output layer of its own, untied (LLaMA)
+};
+
+// All weights of a model of this configuration in image order; `matrices_only`: the bf16 file's.
+std::vector<ImageEntry> image_layout(const ModelConfig& config, const ImageParts& parts,
                                      bool matrices_only);
 
 class BackboneImage {
@@ -40,7 +47,6 @@ class BackboneImage {
   const float* f32(const ImageEntry& entry) const;
   const std::uint16_t* bf16(const ImageEntry& entry) const;  // bits
   bool has_bf16() const { return !bf16_.empty(); }
-  bool has_pooler() const { return has_pooler_; }
   const std::string& path() const { return path_; }
 
  private:
@@ -48,7 +54,6 @@ class BackboneImage {
   std::vector<SafetensorsFile> f32_{}, bf16_{};  // one or none
   std::vector<ImageEntry> entries_{}, entries16_{};
   std::string path_{};
-  bool has_pooler_ = false;
 };
 
 }  // namespace ymir

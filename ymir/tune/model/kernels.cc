@@ -42,7 +42,10 @@ struct Table {
   decltype(&kernels::norm_row) norm_row = base::norm_row;
   decltype(&kernels::residual_norm_row) residual_norm_row = base::residual_norm_row;
   decltype(&kernels::norm_backward_row) norm_backward_row = base::norm_backward_row;
-  decltype(&kernels::gelu_row) gelu_row = base::gelu_row;
+  decltype(&kernels::residual_row) residual_row = base::residual_row;
+  decltype(&kernels::activation_row) activation_row = base::activation_row;
+  decltype(&kernels::gated_row) gated_row = base::gated_row;
+  decltype(&kernels::rotate_row) rotate_row = base::rotate_row;
   decltype(&kernels::multiply) multiply = base::multiply;
   decltype(&kernels::softmax_row) softmax_row = base::softmax_row;
   decltype(&kernels::sign_mask) sign_mask = base::sign_mask;
@@ -53,11 +56,22 @@ struct Table {
 
 Table choose() {
 #ifdef YMIR_DISPATCH
-#define YMIR_TABLE(set)                                               \
-  {#set,           set::dropout_mask,      set::apply_mask,           \
-   set::norm_row,  set::residual_norm_row, set::norm_backward_row,    \
-   set::gelu_row,  set::multiply,          set::softmax_row,          \
-   set::sign_mask, set::drop_signed,       set::softmax_backward_row, \
+#define YMIR_TABLE(set)       \
+  {#set,                      \
+   set::dropout_mask,         \
+   set::apply_mask,           \
+   set::norm_row,             \
+   set::residual_norm_row,    \
+   set::norm_backward_row,    \
+   set::residual_row,         \
+   set::activation_row,       \
+   set::gated_row,            \
+   set::rotate_row,           \
+   set::multiply,             \
+   set::softmax_row,          \
+   set::sign_mask,            \
+   set::drop_signed,          \
+   set::softmax_backward_row, \
    set::adamw}
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -104,8 +118,21 @@ void norm_backward_row(const Norm& norm, const float* dy, const float* normalise
                        float* dsum) {
   kTable.norm_backward_row(norm, dy, normalised, inverse, dsum);
 }
-void gelu_row(const float* z, const float* bias, std::int64_t width, float* h, float* slope) {
-  kTable.gelu_row(z, bias, width, h, slope);
+void residual_row(const float* bias, const std::uint8_t* keep, float scale, const float* residual,
+                  std::int64_t width, float* z) {
+  kTable.residual_row(bias, keep, scale, residual, width, z);
+}
+void activation_row(Activation f, const float* z, const float* bias, std::int64_t width, float* h,
+                    float* slope) {
+  kTable.activation_row(f, z, bias, width, h, slope);
+}
+void gated_row(Activation f, const float* z, const float* bias, std::int64_t width, float* h,
+               float* factors) {
+  kTable.gated_row(f, z, bias, width, h, factors);
+}
+void rotate_row(float* x, int heads, std::int64_t head_width, const float* cosine,
+                const float* sine, bool back) {
+  kTable.rotate_row(x, heads, head_width, cosine, sine, back);
 }
 void multiply(float* x, const float* factor, std::int64_t count) {
   kTable.multiply(x, factor, count);

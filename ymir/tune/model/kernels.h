@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "ymir/tune/model_config.h"
+
 namespace ymir::kernels {
 
 // Which of the builds this CPU takes: avx512, avx2 or base. Part of the numerics key.
@@ -34,13 +36,17 @@ void apply_mask(const float* x, const std::uint8_t* keep, float scale, std::int6
 
 struct Norm {
   const float* gain = nullptr;
-  const float* bias = nullptr;
+  const float* bias = nullptr;  // null: none
   float epsilon = 0;
   std::int64_t width = 0;
+  bool centred = true;  // LayerNorm; false: RMSNorm, the mean stays
 };
 // y = norm(x); normalised values and 1/deviation are kept for the backward when asked for.
 void norm_row(const Norm& norm, const float* x, float* y, float* normalised, float* inverse);
-// sum = residual + dropout(z + bias), then norm_row. `keep` null: no dropout. z is overwritten.
+// z = residual + dropout(z + bias). `bias` null: none; `keep` null: no dropout.
+void residual_row(const float* bias, const std::uint8_t* keep, float scale, const float* residual,
+                  std::int64_t width, float* z);
+// residual_row, then norm_row of the sum, which stays in z.
 void residual_norm_row(const Norm& norm, const float* bias, const std::uint8_t* keep, float scale,
                        const float* residual, float* z, float* y, float* normalised,
                        float* inverse);
@@ -48,9 +54,19 @@ void residual_norm_row(const Norm& norm, const float* bias, const std::uint8_t* 
 void norm_backward_row(const Norm& norm, const float* dy, const float* normalised, float inverse,
                        float* dsum);
 
-// h = gelu(z + bias) (exact, erf); slope = its derivative, when not null. One row.
-void gelu_row(const float* z, const float* bias, std::int64_t width, float* h, float* slope);
+// h = f(z + bias); slope = its derivative, when not null. `bias` null: none. One row.
+void activation_row(Activation f, const float* z, const float* bias, std::int64_t width, float* h,
+                    float* slope);
+// z = [up | gate], both `width` wide: h = up * f(gate). `factors` (when not null, as wide as z):
+// the derivatives of h by up and by gate.
+void gated_row(Activation f, const float* z, const float* bias, std::int64_t width, float* h,
+               float* factors);
 void multiply(float* x, const float* factor, std::int64_t count);  // x *= factor
+
+// Rotary positions, in place: of each head the halves (a, b) turn by the line's angles:
+// (a cos - b sin, b cos + a sin). cosine and sine: head_width / 2 values. `back`: by -angle.
+void rotate_row(float* x, int heads, std::int64_t head_width, const float* cosine,
+                const float* sine, bool back);
 
 // In place: softmax(scale * x) of one row.
 void softmax_row(float* x, std::int64_t width, float scale);

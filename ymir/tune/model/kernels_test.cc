@@ -18,7 +18,8 @@ TEST(Kernels, GeluAndItsDerivativeAreTheExactForm) {
   bias.assign(z.size(), 0.0f);
   std::vector<float> h(z.size()), slope(z.size());
 
-  gelu_row(z.data(), bias.data(), static_cast<std::int64_t>(z.size()), h.data(), slope.data());
+  activation_row(Activation::kGelu, z.data(), bias.data(), static_cast<std::int64_t>(z.size()),
+                 h.data(), slope.data());
 
   for (std::size_t i = 0; i < z.size(); ++i) {
     const double x = z[i], cumulative = 0.5 * std::erfc(-x / std::numbers::sqrt2);

@@ -24,12 +24,13 @@ struct RowLayout {
     return offsets[static_cast<std::size_t>(row) + 1] - offsets[static_cast<std::size_t>(row)];
   }
 };
+RowLayout one_line_a_row(std::int64_t rows);
 
 // A frozen linear map y = x W^T + b.
 struct Linear {
   at::Tensor weight{};    // f32 [out, in]
   at::Tensor weight16{};  // bf16 copy; undefined: products in f32
-  at::Tensor bias{};      // f32 [out]
+  at::Tensor bias{};      // f32 [out]; undefined: none
   Linear slice(std::int64_t first, std::int64_t count) const;  // of the outputs
 };
 
@@ -53,42 +54,74 @@ struct RandomKeys {
 enum class Purpose : std::uint32_t { kEmbedding, kAttention, kAttentionOut, kFfnOut, kHead, kLora };
 std::uint32_t random_site(Purpose purpose, int layer, int head = 0);
 
-// keep mask u8 [layout.tokens(), width], every row from its own counters. With `first_only`,
-// [rows, width]: the part that belongs to each row's first token.
-at::Tensor row_mask(const RowLayout& layout, std::int64_t width, bool first_only,
-                    const RandomKeys& keys, std::uint32_t site, kernels::Dropout dropout);
+// keep mask u8 [layout.tokens(), width], every row from its own counters.
+at::Tensor row_mask(const RowLayout& layout, std::int64_t width, const RandomKeys& keys,
+                    std::uint32_t site, kernels::Dropout dropout);
 
 struct NormWeights {
-  at::Tensor gain{}, bias{};
+  at::Tensor gain{}, bias{};  // bias undefined: none
   double epsilon = 1e-12;
+  bool centred = true;  // LayerNorm; false: RMSNorm
 };
 struct NormTape {
   at::Tensor normalised{}, inverse{}, keep{};
   float scale = 1;
 };
-// norm(residual + dropout(z + bias)); z is overwritten. `tape` null: nothing is kept.
+// norm(x). `tape` null: nothing is kept.
+at::Tensor norm_lines(const NormWeights& norm, const at::Tensor& x, NormTape* tape);
+// z = residual + dropout(z + bias), in place; returns z. `bias`, `keep` undefined: none.
+at::Tensor residual_add(const at::Tensor& bias, at::Tensor z, const at::Tensor& residual,
+                        const at::Tensor& keep, float scale);
+// norm(residual + dropout(z + bias)); the sum stays in z. `tape` null: nothing is kept.
 at::Tensor residual_norm(const NormWeights& norm, const at::Tensor& bias, at::Tensor z,
                          const at::Tensor& residual, const at::Tensor& keep, float scale,
                          NormTape* tape);
 // Returns {gradient at z, gradient at the residual}; the same tensor when nothing was dropped.
+// `dsum`, when defined, is what flows into the sum beside the norm (blocks that norm first).
 std::pair<at::Tensor, at::Tensor> residual_norm_backward(const NormWeights& norm,
-                                                         const NormTape& tape,
-                                                         const at::Tensor& dy);
+                                                         const NormTape& tape, const at::Tensor& dy,
+                                                         const at::Tensor& dsum = {});
+// Gradients of trained weights: adds to what is defined.
+void norm_gradient(const NormTape& tape, const at::Tensor& dy, NormWeights& gradient);
+void linear_gradient(const at::Tensor& x, const at::Tensor& dy, Linear& gradient);
+// x with what was dropped at 0 and the rest scaled; x itself when `keep` is undefined.
+at::Tensor masked(const at::Tensor& x, const at::Tensor& keep, float scale);
 
-// Exact GELU of z + bias; `slope` (may be null) receives the derivative.
-at::Tensor gelu(const at::Tensor& z, const at::Tensor& bias, at::Tensor* slope);
+// f(z + bias), or with `gated` up * f(gate) of z = [up | gate]. `slope` (may be null) receives the
+// derivative by z, as wide as z (gated: those by up and by gate).
+at::Tensor activation(Activation f, bool gated, const at::Tensor& z, const at::Tensor& bias,
+                      at::Tensor* slope);
+// The gradient at z. dh is overwritten unless gated.
+at::Tensor activation_backward(bool gated, at::Tensor dh, const at::Tensor& slope);
 
-// Self-attention over ragged rows. q has one line a token, or one a row when `first_only`; k and v
-// have one a token; all may be column slices of a wider matrix.
+// Angles of rotary positions: cosine and sine [positions, head_width / 2].
+struct RotaryTable {
+  at::Tensor cosine{}, sine{};
+};
+// Turns each head of x (may be a column slice; one line per position given) by its position's
+// angles; `back`: by the negative ones.
+void rotate(const RotaryTable& table, std::span<const std::int32_t> positions,
+            std::int64_t head_width, bool back, at::Tensor x);
+
+// Self-attention over ragged rows. A row has as many queries and keys as the two layouts say; its
+// queries are the last of its tokens, unless all keys are seen anyway. All tensors may be column
+// slices of a wider matrix. Grouped queries: heads / kv_heads heads share keys and values.
+struct AttentionShape {
+  int heads = 0, kv_heads = 0;
+  std::int64_t width = 0;  // of a head
+  bool causal = false;
+};
 struct AttentionTape {
   at::Tensor probabilities{};  // rows x heads blocks of [queries, keys]; dropped ones are negative
   float scale = 1;             // of what dropout keeps
 };
-at::Tensor attention(const RowLayout& layout, int heads, bool first_only, const at::Tensor& q,
-                     const at::Tensor& k, const at::Tensor& v, kernels::Dropout dropout,
-                     const RandomKeys& keys, int layer, AttentionTape* tape);
-void attention_backward(const RowLayout& layout, int heads, bool first_only, const at::Tensor& q,
-                        const at::Tensor& k, const at::Tensor& v, const AttentionTape& tape,
-                        const at::Tensor& dcontext, at::Tensor dq, at::Tensor dk, at::Tensor dv);
+at::Tensor attention(const AttentionShape& shape, const RowLayout& queries, const RowLayout& keys,
+                     const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                     kernels::Dropout dropout, const RandomKeys& random, int layer,
+                     AttentionTape* tape);
+void attention_backward(const AttentionShape& shape, const RowLayout& queries,
+                        const RowLayout& keys, const at::Tensor& q, const at::Tensor& k,
+                        const at::Tensor& v, const AttentionTape& tape, const at::Tensor& dcontext,
+                        at::Tensor dq, at::Tensor dk, at::Tensor dv);
 
 }  // namespace ymir

@@ -5,7 +5,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "ymir/base/rng.h"
-#include "ymir/tune/model/bert_torch.h"
+#include "ymir/tune/model/encoder_torch.h"
 #include "ymir/tune/petl/head_torch.h"
 
 namespace ymir::testing {
@@ -17,7 +17,7 @@ inline at::Tensor random_matrix(at::IntArrayRef shape, const std::string& name,
   return t;
 }
 
-inline Encoder random_encoder(EncoderShape shape = {2, 64, 4, 128, 100, 64, 2}) {
+inline Encoder random_encoder(EncoderShape shape = {2, 64, 4, 128, 100, 64, 2, 4, 16}) {
   const auto linear = [&](const std::string& name, std::int64_t out, std::int64_t in) {
     return Linear{random_matrix({out, in}, name), {}, random_matrix({out}, name + "b", 0.02)};
   };

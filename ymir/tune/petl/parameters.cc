@@ -7,9 +7,10 @@
 
 namespace ymir {
 
-std::size_t ParameterLayout::add(std::string name, Shape shape, bool decay) {
+std::size_t ParameterLayout::add(std::string name, Shape shape, bool decay, bool adjacent) {
   constexpr std::int64_t kAlignment = 16;  // floats
-  ParameterInfo info{std::move(name), std::move(shape), size_, 1, decay};
+  const std::int64_t begin = adjacent ? infos_.back().offset + infos_.back().count : size_;
+  ParameterInfo info{std::move(name), std::move(shape), begin, 1, decay};
   for (const std::int64_t size : info.shape) info.count *= size;
   size_ = (info.offset + info.count + kAlignment - 1) / kAlignment * kAlignment;
   infos_.push_back(std::move(info));

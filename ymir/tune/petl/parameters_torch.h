@@ -1,6 +1,6 @@
 // Parameters: the trainable tensors of one owner (an adapter, a head) in one flat f32 block, so
-// that an optimizer step, a norm, a copy and a split are single passes. Every tensor begins at a
-// multiple of 64 bytes; the gaps stay 0.
+// that an optimizer step, a norm, a copy and a split are single passes. Tensors begin at a multiple
+// of 64 bytes unless they are parts of one; the gaps stay 0.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,8 +23,8 @@ struct ParameterInfo {
 
 class ParameterLayout {
  public:
-  // Returns the position, for view().
-  std::size_t add(std::string name, Shape shape, bool decay = true);
+  // Returns the position, for view(). `adjacent`: no gap after the tensor before.
+  std::size_t add(std::string name, Shape shape, bool decay = true, bool adjacent = false);
   const std::vector<ParameterInfo>& infos() const { return infos_; }
   std::int64_t size() const { return size_; }  // of the flat block
   at::Tensor zeros() const;

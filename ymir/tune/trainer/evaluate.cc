@@ -32,6 +32,12 @@ Result<Outcomes> evaluate_rows(const TaskSetup& setup, const at::Tensor& adapter
   outcomes.outputs = setup.outputs;
   constexpr std::int64_t kMaxTokens = 1024;
   YMIR_TRY(for_each_batch(rows, kMaxTokens, go_on, [&](const Batch& batch) {
+    if (setup.kind == TaskKind::kLanguageModel) {
+      const LossSum loss = causal_loss_of(setup, adapter, encoder, batch);
+      outcomes.loss_sum += loss.sum;
+      outcomes.labels += loss.labels;
+      return;
+    }
     const at::Tensor logits = logits_of(setup, adapter, head, encoder, batch.input);
     const std::span<const float> values(logits.const_data_ptr<float>(),
                                         static_cast<std::size_t>(logits.numel()));

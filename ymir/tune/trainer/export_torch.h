@@ -33,9 +33,9 @@ Result<ExportedAdapter> export_adapter(const ExportRequest& request, const TaskS
                                        const Encoder& encoder, const EvaluationRows& check);
 
 // The first values of a job that starts from another's exported adapter.
-Result<at::Tensor> adapter_from_source(const LoraAdapter& adapter, const std::string& folder,
-                                       const std::string& hash, double strength,
-                                       std::uint64_t seed);
+Result<at::Tensor> adapter_from_source(const AdapterPlan& adapter, const Encoder& encoder,
+                                       const std::string& folder, const std::string& hash,
+                                       double strength, std::uint64_t seed);
 
 // An exported adapter with its head, ready to evaluate.
 struct LoadedAdapter {

@@ -1,14 +1,17 @@
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <new>
 
 #include "ymir/base/file.h"
 #include "ymir/base/hash.h"
 #include "ymir/base/log.h"
 #include "ymir/core/codec.h"
+#include "ymir/tune/model/plain_torch.h"
 #include "ymir/tune/trainer/export_torch.h"
 #include "ymir/tune/trainer/job_run_torch.h"
 #include "ymir/tune/trainer/task_vector_torch.h"
@@ -34,13 +37,17 @@ std::string settings_hash_of(const JobSpec& spec, const JobData& data, const Mod
 Result<TaskSetup> setup_of(const JobSpec& spec, const JobData& data, const Backbone& backbone,
                            std::int64_t total) {
   TaskSetup setup;
+  if (spec.kind == TaskKind::kLanguageModel && !backbone.encoder.output.weight.defined())
+    return Error{ErrorCode::kInvalidArgument,
+                 "the model has no output layer for a language model: " + backbone.files.folder};
   setup.kind = spec.kind;
   setup.outputs = data.outputs;
   setup.train = spec.train;
   setup.seed = spec.seed;
   YMIR_TRY_ASSIGN(setup.schedule, make_schedule(spec.train, total));
-  YMIR_TRY_ASSIGN(setup.adapter, make_lora(backbone.encoder.shape, spec.method));
-  setup.head = make_head(backbone.encoder, data.outputs);
+  YMIR_TRY_ASSIGN(setup.adapter, make_adapter(backbone.encoder, spec.method));
+  setup.head =
+      spec.kind == TaskKind::kLanguageModel ? no_head() : make_head(backbone.encoder, data.outputs);
   const ModelConfig& config = backbone.files.config;
   const auto dropout = [&](double by_config) {
     return kernels::make_dropout(spec.train.dropout >= 0 ? spec.train.dropout : by_config);
@@ -49,6 +56,17 @@ Result<TaskSetup> setup_of(const JobSpec& spec, const JobData& data, const Backb
   setup.attention = dropout(config.attention_dropout);
   setup.classifier = dropout(config.classifier_dropout);
   return setup;
+}
+
+Moments on(const Moments& moments, at::Device device) {
+  return {moments.m.to(device), moments.v.to(device)};
+}
+
+// What CUDA's allocator throws, the C++ library's, and the CPU allocator's plain error.
+bool is_out_of_memory(const std::exception& e) {
+  return dynamic_cast<const c10::OutOfMemoryError*>(&e) != nullptr ||
+         dynamic_cast<const std::bad_alloc*>(&e) != nullptr ||
+         std::string_view(e.what()).find("can't allocate memory") != std::string_view::npos;
 }
 
 std::function<bool()> until_stop_now(const RunContext& context) {
@@ -62,15 +80,19 @@ Result<> fit_head_first(JobRun& job, const RunContext& context) {
   constexpr std::int64_t kMostRows = 2000;
   const auto start = std::chrono::steady_clock::now();
   const TaskSetup& setup = job.task.setup;
-  const VectorTask rows_task{context.encoder,        setup.head,
-                             job.data->train,        setup.kind,
-                             setup.outputs,          context.backbone.files.key,
+  const Trained trained = bind(setup.adapter, job.task.adapter);
+  const Encoder model = with_weights(context.encoder, trained.weights);
+  const VectorTask rows_task{model,
+                             setup.head,
+                             job.data->train,
+                             setup.kind,
+                             setup.outputs,
+                             context.backbone.files.key,
                              until_stop_now(context)};
   const auto rows =
       chosen_rows(setup.seed, static_cast<std::int64_t>(job.data->train.lengths.size()), kMostRows);
-  YMIR_TRY_ASSIGN(
-      const PooledRows pooled,
-      pooled_rows(rows_task, bind_slots(setup.adapter, job.task.adapter), job.task.head, rows));
+  YMIR_TRY_ASSIGN(const PooledRows pooled,
+                  pooled_rows(rows_task, trained.slots, job.task.head, rows));
   const auto fitted = fitted_head(rows_task, pooled, job.task.head, 1e-3);
   if (fitted) {
     job.task.head = fitted->values;
@@ -85,14 +107,18 @@ Result<> fit_head_first(JobRun& job, const RunContext& context) {
 
 Result<> start_fresh(JobRun& job, const RunContext& context) {
   const TaskSetup& setup = job.task.setup;
-  job.task.adapter = initial_lora(setup.adapter, setup.seed);
-  job.task.head = initial_head(setup.head, setup.seed);
-  job.task.adapter_moments = zero_moments(setup.adapter.layout);
-  job.task.head_moments = zero_moments(setup.head.layout);
+  const at::Device device = device_of(context.encoder);
+  job.task.adapter =
+      initial_adapter(setup.adapter, context.backbone.encoder, setup.seed).to(device);
+  job.task.head = initial_head(setup.head, setup.seed).to(device);
+  job.task.adapter_moments = on(zero_moments(setup.adapter.layout), device);
+  job.task.head_moments = on(zero_moments(setup.head.layout), device);
   if (!job.order.source) return fit_head_first(job, context);
-  YMIR_TRY_ASSIGN(job.task.adapter,
-                  adapter_from_source(setup.adapter, job.order.source_adapter,
-                                      job.order.source_hash, job.order.strength, setup.seed));
+  YMIR_TRY_ASSIGN(
+      job.task.adapter,
+      adapter_from_source(setup.adapter, context.backbone.encoder, job.order.source_adapter,
+                          job.order.source_hash, job.order.strength, setup.seed));
+  job.task.adapter = job.task.adapter.to(device);
   job.progress.lineage = Lineage{job.order.source, job.order.source_hash, job.order.strength};
   job.partner = job.order.source;
   log::debug("run {}: {} starts from {}", to_string(context.run), to_string(job.order.job),
@@ -106,15 +132,18 @@ Result<> resume(JobRun& job, const RunContext& context) {
   if (saved.identity.numerics != context.numerics)
     log::warning("{} goes on under other numerics: {}, was {}", to_string(job.order.job),
                  context.numerics, saved.identity.numerics);
+  const at::Device device = device_of(context.encoder);
   job.progress = std::move(saved.progress);
-  job.task.adapter = saved.adapter;
-  job.task.head = saved.head;
-  job.task.adapter_moments = saved.adapter_moments;
-  job.task.head_moments = saved.head_moments;
+  job.task.adapter = saved.adapter.to(device);
+  job.task.head = saved.head.to(device);
+  job.task.adapter_moments = on(saved.adapter_moments, device);
+  job.task.head_moments = on(saved.head_moments, device);
   job.task.step = job.progress.step;
   job.task.updates = job.progress.updates;
   job.best = saved.best;
-  job.saved_joint = saved.joint;
+  if (job.best.adapter.defined())
+    job.best = {saved.best.adapter.to(device), saved.best.head.to(device)};
+  if (saved.joint) job.saved_joint = on(*saved.joint, device);
   job.saved_at = job.progress.train_seconds;
   job.saved_step = job.progress.step;
   if (job.progress.lineage) job.partner = job.progress.lineage->source;
@@ -142,12 +171,13 @@ SavedTask saved_state(const JobRun& job, const RunContext& context, const JointS
   saved.progress = job.progress;
   saved.progress.joint_mark = mark;
   saved.progress.joint_updates = joint != nullptr ? joint->updates : 0;
-  saved.adapter = job.task.adapter;
-  saved.head = job.task.head;
-  saved.adapter_moments = job.task.adapter_moments;
-  saved.head_moments = job.task.head_moments;
-  saved.best = job.best;
-  if (joint != nullptr) saved.joint = joint->moments;
+  // Files are written from the CPU's memory; no copy where it lies there already.
+  saved.adapter = job.task.adapter.cpu();
+  saved.head = job.task.head.cpu();
+  saved.adapter_moments = on(job.task.adapter_moments, at::kCPU);
+  saved.head_moments = on(job.task.head_moments, at::kCPU);
+  if (job.best.adapter.defined()) saved.best = {job.best.adapter.cpu(), job.best.head.cpu()};
+  if (joint != nullptr) saved.joint = on(joint->moments, at::kCPU);
   return saved;
 }
 
@@ -214,11 +244,26 @@ Result<std::unique_ptr<JobRun>> prepare_job(const TaskOrder& order,
   return job;
 }
 
-TaskGradient next_gradient(JobRun& job, const RunContext& context) {
+Result<TaskGradient> next_gradient(JobRun& job, const RunContext& context) {
   const auto epoch = static_cast<std::uint32_t>(job.task.step / job.per_epoch);
   const auto index = static_cast<std::uint32_t>(job.task.step % job.per_epoch);
   const Batch batch = job.data->train.batch(job.batches->batch(epoch, index));
-  return gradient_of(job.task, context.encoder, batch, epoch);
+  std::int64_t& micro_rows = job.progress.micro_rows;
+  while (true) {
+    try {
+      return gradient_of(job.task, context.encoder, batch, epoch, micro_rows);
+    } catch (const std::exception& e) {
+      if (!is_out_of_memory(e)) throw;
+      const std::int64_t rows = micro_rows > 0 ? micro_rows : batch.num_rows();
+      if (rows <= 1)
+        return Error{ErrorCode::kExhausted,
+                     fmt::format("does_not_fit: one row of step {} needs more memory than there is",
+                                 job.task.step + 1)};
+      micro_rows = (rows + 1) / 2;
+      log::warning("{}: memory ran out in step {}; goes on with {} rows at once, same batch",
+                   to_string(job.order.job), job.task.step + 1, micro_rows);
+    }
+  }
 }
 
 Result<> book_step(JobRun& job, const RunContext& context, const TaskGradient& gradient,
@@ -234,9 +279,10 @@ Result<> book_step(JobRun& job, const RunContext& context, const TaskGradient& g
   progress.skipped_in_a_row = updated ? 0 : progress.skipped_in_a_row + 1;
   if (progress.skipped_in_a_row >= kSkippedLimit) progress.ended = "failed";
   const std::size_t known = progress.losses.size();
-  note_loss(progress, gradient.loss_sum, gradient.rows, job.points);
+  note_loss(progress, gradient.loss_sum, gradient.labels, job.points);
   if (progress.losses.size() > known) job.run_losses.push_back(progress.losses.back());
-  const double loss = gradient.loss_sum / static_cast<double>(gradient.rows);
+  const double loss =
+      gradient.loss_sum / static_cast<double>(std::max<std::int64_t>(1, gradient.labels));
   YMIR_TRY(job.metrics->write(
       StepLine{progress.step, epoch_of(job), progress.samples, loss, lr, progress.train_seconds}));
   if (context.reports.step)

@@ -55,8 +55,10 @@ Result<std::unique_ptr<JobRun>> prepare_job(const TaskOrder& order,
                                             std::shared_ptr<const JobData> data,
                                             const RunContext& context);
 
-// The gradient of the batch that the job's step stands at.
-TaskGradient next_gradient(JobRun& job, const RunContext& context);
+// The gradient of the batch that the job's step stands at. When memory runs out the step is taken
+// again in halves, down to one row (tuner.md 7.10): the same global batch. kExhausted: one row does
+// not fit.
+Result<TaskGradient> next_gradient(JobRun& job, const RunContext& context);
 // Books a step that update_task or update_pair has made: loss, time, reports.
 Result<> book_step(JobRun& job, const RunContext& context, const TaskGradient& gradient,
                    bool updated, double seconds);

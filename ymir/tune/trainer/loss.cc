@@ -19,6 +19,33 @@ double cross_entropy_row(std::span<const float> logits, std::size_t label, doubl
   return std::log(sum) + top - logits[label];
 }
 
+// Binary cross entropy of every output, their mean, from logits without overflow.
+double binary_row(std::span<const float> logits, std::span<const float> truth, double divisor,
+                  std::span<float> gradient) {
+  double sum = 0;
+  const auto width = static_cast<double>(logits.size());
+  for (std::size_t c = 0; c < logits.size(); ++c) {
+    const double z = logits[c], e = std::exp(-std::abs(z));
+    sum += std::max(z, 0.0) - z * truth[c] + std::log1p(e);
+    const double p = z >= 0 ? 1 / (1 + e) : e / (1 + e);
+    if (!gradient.empty()) gradient[c] = static_cast<float>((p - truth[c]) / (width * divisor));
+  }
+  return sum / width;
+}
+
+// Squared error, the mean over outputs.
+double squared_row(std::span<const float> logits, std::span<const float> truth, double divisor,
+                   std::span<float> gradient) {
+  double sum = 0;
+  const auto width = static_cast<double>(logits.size());
+  for (std::size_t c = 0; c < logits.size(); ++c) {
+    const double error = static_cast<double>(logits[c]) - truth[c];
+    sum += error * error;
+    if (!gradient.empty()) gradient[c] = static_cast<float>(2 * error / (width * divisor));
+  }
+  return sum / width;
+}
+
 }  // namespace
 
 double loss_of(const Targets& targets, std::span<const float> logits, double divisor,
@@ -34,9 +61,9 @@ double loss_of(const Targets& targets, std::span<const float> logits, double div
           cross_entropy_row(line, static_cast<std::size_t>(targets.classes[row]), divisor, slope);
       continue;
     }
-    const double error = static_cast<double>(line[0]) - targets.values[row];
-    sum += error * error;
-    if (!slope.empty()) slope[0] = static_cast<float>(2 * error / divisor);
+    const auto truth = targets.values.subspan(row * width, width);
+    sum += targets.kind == TaskKind::kMultiLabel ? binary_row(line, truth, divisor, slope)
+                                                 : squared_row(line, truth, divisor, slope);
   }
   return sum;
 }

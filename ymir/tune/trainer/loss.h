@@ -14,10 +14,11 @@ struct Targets {
   TaskKind kind = TaskKind::kClassify;
   int outputs = 0;
   std::span<const std::int32_t> classes{};  // classify
-  std::span<const float> values{};          // regress
+  std::span<const float> values{};          // regress, multi-label (0 or 1): `outputs` a row
 };
 
-// Cross entropy, or squared error. `gradient` (rows x outputs) may be empty. Returns the sum.
+// Cross entropy, binary cross entropy or squared error (both the mean over a row's outputs).
+// `gradient` (rows x outputs) may be empty. Returns the sum.
 double loss_of(const Targets& targets, std::span<const float> logits, double divisor,
                std::span<float> gradient);
 

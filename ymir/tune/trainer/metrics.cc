@@ -105,6 +105,31 @@ void regression_metrics(const Outcomes& o, std::map<std::string, double>& into) 
   if (const auto r = pearson(ranks(predicted), ranks(actual))) into["spearman"] = *r;
 }
 
+// Labels that occur nowhere, true or predicted, count with F1 0, as in scikit-learn.
+void multi_label_metrics(const Outcomes& o, std::map<std::string, double>& into) {
+  const auto width = static_cast<std::size_t>(o.outputs);
+  std::vector<double> both(width), either(width);
+  double right = 0;
+  for (std::size_t row = 0; row * width < o.values.size(); ++row) {
+    bool all = true;
+    for (std::size_t c = 0; c < width; ++c) {
+      const bool truth = o.values[row * width + c] > 0.5f, said = o.scores[row * width + c] > 0;
+      all = all && truth == said;
+      both[c] += truth && said ? 1 : 0;
+      either[c] += (truth ? 1 : 0) + (said ? 1 : 0);
+    }
+    right += all ? 1 : 0;
+  }
+  const auto f1 = [](double hits, double sum) { return sum == 0 ? 0 : 2 * hits / sum; };
+  double macro = 0;
+  for (std::size_t c = 0; c < width; ++c) macro += f1(both[c], either[c]);
+  into["accuracy"] = right / static_cast<double>(o.rows());
+  into["f1_macro"] = macro / static_cast<double>(width);
+  into["f1_micro"] = f1(std::accumulate(both.begin(), both.end(), 0.0),
+                        std::accumulate(either.begin(), either.end(), 0.0));
+  into["f1"] = into["f1_micro"];
+}
+
 }  // namespace
 
 std::int32_t Outcomes::predicted(std::int64_t row) const {
@@ -116,7 +141,11 @@ std::map<std::string, double> compute_metrics(const Outcomes& o) {
   std::map<std::string, double> metrics;
   if (o.rows() == 0) return metrics;
   metrics["loss"] = o.loss_sum / static_cast<double>(o.rows());
-  if (o.kind != TaskKind::kClassify) {
+  if (o.kind == TaskKind::kLanguageModel) {
+    metrics["perplexity"] = std::exp(metrics["loss"]);
+  } else if (o.kind == TaskKind::kMultiLabel) {
+    multi_label_metrics(o, metrics);
+  } else if (o.kind != TaskKind::kClassify) {
     regression_metrics(o, metrics);
   } else {
     const Counts counts = confusion(o);

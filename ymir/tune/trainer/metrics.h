@@ -20,15 +20,20 @@ struct Outcomes {
   std::vector<std::int32_t> classes{};  // classify: the true class of each row
   std::vector<float> values{};          // regress: the true value of each row
   double loss_sum = 0;
+  std::int64_t labels = 0;  // language model: tokens to be learnt, what the loss is the mean over
 
   std::int64_t rows() const {
+    if (kind == TaskKind::kLanguageModel) return labels;
+    if (kind == TaskKind::kMultiLabel && outputs > 0)
+      return static_cast<std::int64_t>(values.size()) / outputs;
     return static_cast<std::int64_t>(kind == TaskKind::kClassify ? classes.size() : values.size());
   }
   std::int32_t predicted(std::int64_t row) const;  // the first of the highest scores
 };
 
 // Classification: accuracy, f1 (of class 1 when there are two, else the macro mean), f1_macro,
-// f1_micro, mcc. Regression: mse, pearson, spearman. Both: loss (mean).
+// f1_micro, mcc. Multi-label (true where the logit is above 0): accuracy of whole rows, f1_micro,
+// f1_macro. Regression: mse, pearson, spearman. Language model: perplexity. All: loss (mean).
 std::map<std::string, double> compute_metrics(const Outcomes& outcomes);
 
 }  // namespace ymir

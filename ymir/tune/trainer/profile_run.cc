@@ -1,12 +1,14 @@
-#include "ymir/base/log.h"
-#include "ymir/tune/trainer/export_torch.h"
-#include "ymir/tune/trainer/logme.h"
 #include "ymir/tune/trainer/profile_run_torch.h"
-#include "ymir/tune/trainer/task_vector_torch.h"
 
+#include <ATen/ops/lerp.h>
 #include <sys/resource.h>
 
 #include <chrono>
+
+#include "ymir/base/log.h"
+#include "ymir/tune/trainer/export_torch.h"
+#include "ymir/tune/trainer/logme.h"
+#include "ymir/tune/trainer/task_vector_torch.h"
 
 namespace ymir {
 namespace {
@@ -32,12 +34,20 @@ Result<double> evidence(const VectorTask& task, const PooledRows& pooled) {
 Result<double> evidence_with(const VectorTask& task, const TaskOrder& probe,
                              std::span<const std::uint32_t> rows) {
   YMIR_TRY_ASSIGN(const LoadedAdapter source, load_adapter(probe.source_adapter, task.encoder));
+  const AdapterPlan& plan = source.setup.adapter;
   at::Tensor values = source.adapter.clone();
-  for (const LoraAdapter::Slot& slot : source.setup.adapter.slots)
-    source.setup.adapter.layout.view(values, slot.b).mul_(probe.strength);
+  for (const AdapterPlan::LoraPlace& place : plan.lora)
+    plan.layout.view(values, place.b).mul_(probe.strength);
+  if (plan.lora.empty())  // whole values: so far on the way from this job's start
+    values = at::lerp(initial_adapter(plan, task.encoder, kProbeSeed).to(values.device()), values,
+                      probe.strength);
+  const Trained trained = bind(plan, values);
+  const Encoder model = with_weights(task.encoder, trained.weights);
+  const VectorTask adapted{model,        task.head,      task.rows, task.kind,
+                           task.outputs, task.model_key, task.go_on};
   YMIR_TRY_ASSIGN(const PooledRows pooled,
-                  pooled_rows(task, bind_slots(source.setup.adapter, values),
-                              initial_head(task.head, kProbeSeed), rows));
+                  pooled_rows(adapted, trained.slots,
+                              initial_head(task.head, kProbeSeed).to(values.device()), rows));
   return evidence(task, pooled);
 }
 

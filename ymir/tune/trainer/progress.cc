@@ -46,7 +46,8 @@ std::string encode_progress(const Progress& p) {
                {"ended", p.ended},
                {"target_reached", p.target_reached},
                {"joint_mark", p.joint_mark},
-               {"joint_updates", p.joint_updates}};
+               {"joint_updates", p.joint_updates},
+               {"micro_rows", p.micro_rows}};
   json["evaluations"] = Json::array();
   for (const Evaluation& evaluation : p.evaluations)
     json["evaluations"].push_back(encoded(evaluation, {}));
@@ -77,6 +78,7 @@ Result<Progress> decode_progress(std::string_view text) {
     json.at("target_reached").get_to(p.target_reached);
     json.at("joint_mark").get_to(p.joint_mark);
     json.at("joint_updates").get_to(p.joint_updates);
+    p.micro_rows = json.value("micro_rows", std::int64_t{0});  // older files lack it
     YMIR_TRY_ASSIGN(const EpochEvaluated open, decoded(json.at("open")));
     p.losses = open.losses;
     for (const Json& evaluation : json.at("evaluations")) {

@@ -43,6 +43,8 @@ struct Progress {
   // Of a spatial run: both members' checkpoints carry the same mark, and the joint moments.
   std::string joint_mark{};
   std::int64_t joint_updates = 0;
+  // Rows of a step that are computed at once; halved when memory ran out. 0: all.
+  std::int64_t micro_rows = 0;
 };
 
 std::string encode_progress(const Progress& progress);  // canonical JSON

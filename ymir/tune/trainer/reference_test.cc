@@ -54,7 +54,7 @@ class Reference : public ::testing::Test {
     MethodSpec method;
     method.targets = {"query", "value"};
     task.setup.outputs = 2;
-    task.setup.adapter = *make_lora(backbone->encoder.shape, method);
+    task.setup.adapter = *make_adapter(backbone->encoder, method);
     task.setup.head = make_head(backbone->encoder, 2);
     task.setup.train.lr = 1e-3;
     task.setup.train.schedule = "constant";

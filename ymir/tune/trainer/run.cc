@@ -29,9 +29,13 @@ std::string mark_of(const RunMembers& members, const RunContext& context) {
   return mark;
 }
 
-bool same_slots(const LoraAdapter& a, const LoraAdapter& b) {
+bool same_slots(const AdapterPlan& a, const AdapterPlan& b) {
   const auto &left = a.layout.infos(), &right = b.layout.infos();
-  return a.scale == b.scale && a.rank == b.rank &&
+  const auto same_scale = [](const AdapterPlan::LoraPlace& x, const AdapterPlan::LoraPlace& y) {
+    return x.scale == y.scale;
+  };
+  return a.method.kind == b.method.kind &&
+         std::equal(a.lora.begin(), a.lora.end(), b.lora.begin(), b.lora.end(), same_scale) &&
          std::equal(left.begin(), left.end(), right.begin(), right.end(),
                     [](const ParameterInfo& x, const ParameterInfo& y) {
                       return x.name == y.name && x.shape == y.shape;
@@ -41,13 +45,13 @@ bool same_slots(const LoraAdapter& a, const LoraAdapter& b) {
 Result<> take_step(RunMembers& members, const RunContext& context) {
   const Clock clock;
   JobRun& first = *members.jobs.front();
-  TaskGradient g = next_gradient(first, context);
+  YMIR_TRY_ASSIGN(TaskGradient g, next_gradient(first, context));
   if (members.jobs.size() == 1) {
     const bool updated = update_task(first.task, g);
     return book_step(first, context, g, updated, clock.seconds());
   }
   JobRun& second = *members.jobs.back();
-  TaskGradient h = next_gradient(second, context);
+  YMIR_TRY_ASSIGN(TaskGradient h, next_gradient(second, context));
   const bool updated = update_pair(first.task, second.task, members.joint, g, h);
   const double seconds = clock.seconds();
   YMIR_TRY(book_step(first, context, g, updated, seconds));
@@ -77,7 +81,7 @@ Result<> join(RunMembers& members, const RunContext& context) {
   a.partner = b.order.job;
   b.partner = a.order.job;
   if (!same_slots(a.task.setup.adapter, b.task.setup.adapter))
-    return Error{ErrorCode::kConflict, "a spatial pair needs equal rank, scale and sites"};
+    return Error{ErrorCode::kConflict, "a spatial pair needs equal method, rank, scale and sites"};
   const bool fresh = a.task.step == 0 && b.task.step == 0;
   const bool together = !a.progress.joint_mark.empty() &&
                         a.progress.joint_mark == b.progress.joint_mark && a.saved_joint &&
@@ -87,7 +91,10 @@ Result<> join(RunMembers& members, const RunContext& context) {
                  fmt::format("a spatial pair starts without progress, or from checkpoints made "
                              "together: steps {} and {}",
                              a.task.step, b.task.step)};
-  members.joint.moments = together ? *a.saved_joint : zero_moments(a.task.setup.adapter.layout);
+  members.joint.moments = zero_moments(a.task.setup.adapter.layout);
+  members.joint.moments.m = members.joint.moments.m.to(a.task.adapter.device());
+  members.joint.moments.v = members.joint.moments.v.to(a.task.adapter.device());
+  if (together) members.joint.moments = *a.saved_joint;
   members.joint.updates = together ? a.progress.joint_updates : 0;
   b.task.adapter = a.task.adapter;  // one tensor from now on
   log::debug("run {}: {} and {} share an adapter", to_string(context.run), to_string(a.order.job),

@@ -88,7 +88,8 @@ struct Session::State {
     LoadedModel loaded{folder, print, nullptr, nullptr};
     YMIR_TRY_ASSIGN(Tokenizer tokenizer, Tokenizer::load(folder));
     YMIR_TRY_ASSIGN(const ModelFiles files, read_model_files(folder, tokenizer, options.cache));
-    YMIR_TRY_ASSIGN(loaded.backbone, open_backbone(files, options.cache, with_bf16));
+    YMIR_TRY_ASSIGN(const at::Device device, find_device(options.device));
+    YMIR_TRY_ASSIGN(loaded.backbone, open_backbone(files, options.cache, with_bf16, device));
     loaded.tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
     models.remove_if([&](const LoadedModel& old) { return old.folder == folder; });
     models.push_front(std::move(loaded));
@@ -130,8 +131,6 @@ Result<> check_order(const StartRun& order) {
                              order.tasks.size())};
   for (const TaskOrder& task : order.tasks) {
     const TrainSpec& train = task.spec.train;
-    if (task.spec.method.kind != "lora")
-      return Error{ErrorCode::kInvalidArgument, "method is not lora: " + task.spec.method.kind};
     if (train.precision != "f32" && train.precision != "bf16")
       return Error{ErrorCode::kInvalidArgument, "precision is not f32 or bf16: " + train.precision};
     if (train.head_start != "random" && train.head_start != "fit")
@@ -167,6 +166,7 @@ Session::~Session() = default;
 
 Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   YMIR_TRY(options.validate());
+  YMIR_TRY(find_device(options.device));
   YMIR_TRY(make_folders(options.cache));
   auto state = std::make_unique<State>();
   state->options = options;
@@ -231,7 +231,9 @@ Result<> Session::run(const StartRun& order, const RunReports& reports, const St
   const bool bf16 = precision == "bf16";
   YMIR_TRY_ASSIGN(const State::Found found, state_->model(order.tasks.front().spec.model, bf16));
   const Backbone& backbone = *found.model->backbone;
-  const Numerics numerics{kernels::instruction_set(), "torch " TORCH_VERSION, precision, threads};
+  const std::string processor =
+      state_->options.device == "cpu" ? kernels::instruction_set() : state_->options.device;
+  const Numerics numerics{processor, "torch " TORCH_VERSION, precision, threads};
   const RunContext context{backbone,
                            bf16 ? backbone.encoder16 : backbone.encoder,
                            order.run,

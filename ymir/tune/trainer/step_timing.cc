@@ -1,6 +1,4 @@
 // How long this run's steps took, under everything that changes it.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
 
@@ -39,8 +37,7 @@ std::optional<StepTiming> step_timing(const JobRun& job, const RunContext& conte
   const JobSpec& spec = job.order.spec;
   StepTiming timing;
   timing.key.backbone = context.backbone.files.key;
-  timing.key.method = fmt::format("{} r{} {}", spec.method.kind, spec.method.rank,
-                                  fmt::join(spec.method.targets, ","));
+  timing.key.method = method_name(spec.method);
   timing.key.hardware = kCpu;
   timing.key.precision = spec.train.precision;
   timing.key.joint = context.mode == Mode::kSpatial;

@@ -1,17 +1,12 @@
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <cmath>
 
+#include "ymir/tune/model/plain_torch.h"
 #include "ymir/tune/trainer/task_torch.h"
 
 namespace ymir {
 namespace {
-
-std::span<const float> values_of(const at::Tensor& t) {
-  return {t.const_data_ptr<float>(), static_cast<std::size_t>(t.numel())};
-}
 
 kernels::AdamW adam_options(const TrainSpec& train, double lr, std::int64_t updates) {
   kernels::AdamW options;
@@ -29,6 +24,14 @@ kernels::AdamW adam_options(const TrainSpec& train, double lr, std::int64_t upda
 void update_block(const ParameterLayout& layout, kernels::AdamW options, const at::Tensor& gradient,
                   at::Tensor values, Moments& moments) {
   const float decay = options.decay;
+  if (is_plain(values)) {
+    for (const ParameterInfo& info : layout.infos()) {
+      options.decay = info.decay ? decay : 0.0f;
+      const auto part = [&](const at::Tensor& t) { return t.narrow(0, info.offset, info.count); };
+      plain::adamw(options, part(gradient), part(values), part(moments.m), part(moments.v));
+    }
+    return;
+  }
   const float* g = gradient.const_data_ptr<float>();
   float* p = values.mutable_data_ptr<float>();
   float* m = moments.m.mutable_data_ptr<float>();
@@ -44,6 +47,7 @@ void update_block(const ParameterLayout& layout, kernels::AdamW options, const a
 void follow(const TrainSpec& train, const at::Tensor& gradient, Moments& moments) {
   kernels::AdamW options = adam_options(train, 0, 1);
   at::Tensor unused = at::zeros_like(gradient);
+  if (is_plain(gradient)) return plain::adamw(options, gradient, unused, moments.m, moments.v);
   kernels::adamw(options, gradient.const_data_ptr<float>(), gradient.numel(),
                  unused.mutable_data_ptr<float>(), moments.m.mutable_data_ptr<float>(),
                  moments.v.mutable_data_ptr<float>());
@@ -52,42 +56,6 @@ void follow(const TrainSpec& train, const at::Tensor& gradient, Moments& moments
 }  // namespace
 
 Moments zero_moments(const ParameterLayout& layout) { return {layout.zeros(), layout.zeros()}; }
-
-TaskGradient gradient_of(const Task& task, const Encoder& encoder, const Batch& batch,
-                         std::uint32_t epoch) {
-  const at::NoGradGuard no_autograd;
-  const TaskSetup& setup = task.setup;
-  TaskGradient out;
-  out.adapter = setup.adapter.layout.zeros();
-  out.head = setup.head.layout.zeros();
-  out.rows = batch.input.layout.rows();
-  out.tokens = batch.input.layout.tokens();
-  const RandomKeys keys{setup.seed, epoch, batch.rows};
-  const SlotTable slots = bind_slots(setup.adapter, task.adapter);
-  GradientTable gradients = bind_gradients(setup.adapter, out.adapter);
-  EncoderOptions options;
-  options.keep_tape = true;
-  options.hidden = setup.hidden;
-  options.attention = setup.attention;
-  options.keys = &keys;
-  EncoderTape tape;
-  HeadTape head_tape;
-  const at::Tensor first = encode(encoder, slots, batch.input, options, &tape);
-  const at::Tensor logits =
-      head_forward(setup.head, task.head, encoder, first, &keys, setup.classifier, &head_tape);
-  at::Tensor dlogits = at::empty(logits.sizes(), at::kFloat);
-  const std::span<float> slope(dlogits.mutable_data_ptr<float>(),
-                               static_cast<std::size_t>(dlogits.numel()));
-  out.loss_sum = loss_of(batch.targets(setup.kind, setup.outputs), values_of(logits),
-                         static_cast<double>(out.rows), slope);
-  const at::Tensor dfirst =
-      head_backward(setup.head, task.head, encoder, head_tape, dlogits, out.head);
-  encode_backward(encoder, slots, tape, dfirst, &gradients, {});
-  out.norm =
-      std::sqrt(kernels::sum_of_squares(out.adapter.const_data_ptr<float>(), out.adapter.numel()) +
-                kernels::sum_of_squares(out.head.const_data_ptr<float>(), out.head.numel()));
-  return out;
-}
 
 bool clip(TaskGradient& gradient, double limit) {
   if (!std::isfinite(gradient.norm) || !std::isfinite(gradient.loss_sum)) return false;
@@ -134,14 +102,6 @@ bool update_pair(Task& a, Task& b, JointState& joint, TaskGradient& ga, TaskGrad
                adam_options(a.setup.train, (lr_a + lr_b) / 2, joint.updates), sum, a.adapter,
                joint.moments);
   return all_fine;
-}
-
-at::Tensor logits_of(const TaskSetup& setup, const at::Tensor& adapter, const at::Tensor& head,
-                     const Encoder& encoder, const EncoderInput& input) {
-  const at::NoGradGuard no_autograd;
-  const at::Tensor first =
-      encode(encoder, bind_slots(setup.adapter, adapter), input, EncoderOptions{}, nullptr);
-  return head_forward(setup.head, head, encoder, first, nullptr, setup.classifier, nullptr);
 }
 
 }  // namespace ymir

@@ -19,10 +19,10 @@ Task tiny_task(const Encoder& encoder, std::uint64_t seed, double dropout = 0.1)
   task.setup.train.lr = 1e-2;
   task.setup.train.schedule = "constant";
   task.setup.schedule = *make_schedule(task.setup.train, 100);
-  task.setup.adapter = *make_lora(encoder.shape, method);
+  task.setup.adapter = *make_adapter(encoder, method);
   task.setup.head = make_head(encoder, 2);
   task.setup.hidden = task.setup.attention = task.setup.classifier = kernels::make_dropout(dropout);
-  task.adapter = initial_lora(task.setup.adapter, 1);
+  task.adapter = initial_adapter(task.setup.adapter, encoder, 1);
   fill_normal(task.adapter, 3, "start", 0.05);
   task.head = initial_head(task.setup.head, seed);
   task.adapter_moments = zero_moments(task.setup.adapter.layout);

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "ymir/core/job.h"
+#include "ymir/tune/petl/adapter_torch.h"
 #include "ymir/tune/petl/head_torch.h"
-#include "ymir/tune/petl/lora_adapter_torch.h"
 #include "ymir/tune/trainer/batch_torch.h"
 #include "ymir/tune/trainer/lr_schedule.h"
 
@@ -26,7 +26,7 @@ struct TaskSetup {
   TrainSpec train{};
   std::uint64_t seed = 0;
   LrSchedule schedule{};
-  LoraAdapter adapter{};
+  AdapterPlan adapter{};
   Head head{};
   kernels::Dropout hidden{}, attention{}, classifier{};
 };
@@ -45,12 +45,15 @@ struct TaskGradient {
   at::Tensor adapter{}, head{};  // flat, of the mean loss over the step's rows
   double loss_sum = 0;
   std::int64_t rows = 0, tokens = 0;
-  double norm = 0;  // of both blocks together, before clipping
+  std::int64_t labels = 0;  // what the loss is the mean over: rows, or tokens to be learnt
+  double norm = 0;          // of both blocks together, before clipping
 };
 
-// The gradient of one global batch. `epoch` keys the dropout.
+// The gradient of one global batch. `epoch` keys the dropout. More than `micro_rows` rows (0: no
+// limit) are taken in equal shares one after another: the same sum, divided once by the batch's
+// number of valid rows or tokens.
 TaskGradient gradient_of(const Task& task, const Encoder& encoder, const Batch& batch,
-                         std::uint32_t epoch);
+                         std::uint32_t epoch, std::int64_t micro_rows = 0);
 // Scales to the task's own clip norm. False: not finite, the update must be skipped.
 bool clip(TaskGradient& gradient, double limit);
 
@@ -66,8 +69,15 @@ struct JointState {
 };
 bool update_pair(Task& a, Task& b, JointState& joint, TaskGradient& ga, TaskGradient& gb);
 
-// Logits [R, outputs] in evaluation mode (no dropout).
+// In evaluation mode (no dropout): logits [R, outputs], of a language model [N, vocabulary].
 at::Tensor logits_of(const TaskSetup& setup, const at::Tensor& adapter, const at::Tensor& head,
                      const Encoder& encoder, const EncoderInput& input);
+// Sum of losses over a batch's rows, or tokens to be learnt, in evaluation mode.
+struct LossSum {
+  double sum = 0;
+  std::int64_t labels = 0;
+};
+LossSum causal_loss_of(const TaskSetup& setup, const at::Tensor& adapter, const Encoder& encoder,
+                       const Batch& batch);
 
 }  // namespace ymir

@@ -9,6 +9,7 @@
 
 #include "ymir/base/hash.h"
 #include "ymir/base/philox.h"
+#include "ymir/tune/model/plain_torch.h"
 #include "ymir/tune/trainer/head_fit.h"
 #include "ymir/tune/trainer/task_vector_torch.h"
 
@@ -25,10 +26,11 @@ struct Accumulator {
 
 Accumulator empty_accumulator(const EncoderShape& shape) {
   Accumulator sum;
+  const Family& family = family_of(shape.family);
   for (int layer = 0; layer < shape.layers; ++layer)
-    for (std::size_t site = 0; site < kNumSites; ++site)
-      sum.sites.emplace_back(static_cast<std::size_t>(
-          site == static_cast<std::size_t>(Site::kFfnIn) ? shape.ffn : shape.hidden));
+    for (const Site site : kAllSites)
+      sum.sites.emplace_back(
+          static_cast<std::size_t>(family.has(site) ? shape.width_out(site) : 0));
   return sum;
 }
 
@@ -173,25 +175,25 @@ void add_batch(const VectorTask& task, const FittedHead& head, const SeedRule& r
   HeadTape head_tape;
   const at::Tensor first = encode(task.encoder, slots, batch.input, options, &tape);
   const at::Tensor logits =
-      head_forward(task.head, head.values, task.encoder, first, nullptr, {}, &head_tape);
+      head_forward(task.head, head.values, task.encoder, first, nullptr, {}, &head_tape).cpu();
   const RowLayout& layout = batch.input.layout;
-  const SiteObserver observer = [&](int layer, Site site, bool first_only, const at::Tensor& x,
+  const SiteObserver observer = [&](int layer, Site site, bool picked, const at::Tensor& x,
                                     const at::Tensor& dy) {
     const std::size_t at =
         static_cast<std::size_t>(layer) * kNumSites + static_cast<std::size_t>(site);
     for (std::int64_t row = 0; row < layout.rows(); ++row) {
       const auto r = static_cast<std::size_t>(row);
-      const std::int64_t begin = first_only ? row : layout.offsets[r];
-      const std::int64_t lines = first_only ? 1 : layout.length(row);
-      add_row(x.narrow(0, begin, lines), dy.narrow(0, begin, lines), weights[r],
+      const std::int64_t begin = picked ? row : layout.offsets[r];
+      const std::int64_t lines = picked ? 1 : layout.length(row);
+      add_row(x.narrow(0, begin, lines).cpu(), dy.narrow(0, begin, lines).cpu(), weights[r],
               halves[(first_place + r) % 2].sites[at]);
     }
   };
   for (const at::Tensor& seed : label_seeds(rule, logits, rows)) {
     const at::Tensor dfirst =
-        head_backward(task.head, head.values, task.encoder, head_tape, seed, {});
+        head_backward(task.head, head.values, task.encoder, head_tape, seed.to(first.device()), {});
     EncoderTape once = tape;  // shares the tensors; the backward lets go of its copy
-    encode_backward(task.encoder, slots, once, dfirst, nullptr, observer);
+    encode_backward(task.encoder, slots, batch.input, once, dfirst, nullptr, observer);
   }
 }
 
@@ -227,8 +229,9 @@ Result<PooledRows> pooled_rows(const VectorTask& task, const SlotTable& slots,
     if (!task.go_on()) return Error{ErrorCode::kUnavailable, "told to stop while taking features"};
     const Batch batch = task.rows.batch(
         rows.subspan(first, std::min<std::size_t>(kBatchRows, rows.size() - first)));
-    const at::Tensor pooled = pooled_features(
-        task.head, head, task.encoder, encode(task.encoder, slots, batch.input, {}, nullptr));
+    const at::Tensor pooled = pooled_features(task.head, head, task.encoder,
+                                              encode(task.encoder, slots, batch.input, {}, nullptr))
+                                  .cpu();
     const float* data = pooled.const_data_ptr<float>();
     out.features.insert(out.features.end(), data, data + pooled.numel());
     out.classes.insert(out.classes.end(), batch.classes.begin(), batch.classes.end());
@@ -250,12 +253,16 @@ Result<FittedHead> fitted_head(const VectorTask& task, const PooledRows& pooled,
                       ? fit_classifier_head(features, pooled.classes, task.outputs, fit_options)
                       : fit_regression_head(features, pooled.values, fit_options));
   FittedHead out;
-  out.values = head.clone();
-  const std::size_t classifier = task.head.layout.infos().size() - 2;
+  const at::Device device = head.device();
+  out.values = head.cpu().clone();
+  const std::size_t classifier = task.head.classifier();
   at::Tensor weight = task.head.layout.view(out.values, classifier);
-  at::Tensor bias = task.head.layout.view(out.values, classifier + 1);
   std::copy(fit.weight.begin(), fit.weight.end(), weight.mutable_data_ptr<float>());
-  std::copy(fit.bias.begin(), fit.bias.end(), bias.mutable_data_ptr<float>());
+  if (task.head.bias) {  // a head without one takes the fit's slopes alone
+    at::Tensor bias = task.head.layout.view(out.values, classifier + 1);
+    std::copy(fit.bias.begin(), fit.bias.end(), bias.mutable_data_ptr<float>());
+  }
+  out.values = out.values.to(device);
   if (!classify) {
     const std::vector<float> predicted = head_outputs(fit, features);
     double square = 0;
@@ -270,7 +277,7 @@ Result<FittedHead> fitted_head(const VectorTask& task, const PooledRows& pooled,
 Result<TaskVector> task_vector(const VectorTask& task, const VectorOptions& options) {
   const at::NoGradGuard no_autograd;
   const auto available = static_cast<std::int64_t>(task.rows.lengths.size());
-  const at::Tensor start = initial_head(task.head, options.seed);
+  const at::Tensor start = initial_head(task.head, options.seed).to(device_of(task.encoder));
   SeedRule rule{task.kind, task.outputs, 1, options.seed};
   TaskVector out;
   for (std::int64_t count = std::min(options.rows, available);;

@@ -1,4 +1,4 @@
-#include "ymir/tune/model/bert_torch.h"
+#include "ymir/tune/model/encoder_torch.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -14,7 +14,7 @@
 #include <cmath>
 
 #include "ymir/tune/model/random_encoder_torch.h"
-#include "ymir/tune/petl/lora_adapter_torch.h"
+#include "ymir/tune/petl/adapter_torch.h"
 
 namespace ymir {
 namespace {
@@ -27,18 +27,18 @@ double largest_difference(const at::Tensor& a, const at::Tensor& b) {
   return (a - b).abs().max().item<double>();
 }
 
-LoraAdapter adapter_for(const Encoder& encoder, std::vector<std::string> targets,
+AdapterPlan adapter_for(const Encoder& encoder, std::vector<std::string> targets,
                         double dropout = 0) {
   MethodSpec method;
   method.rank = 4;
   method.alpha = 8;
   method.dropout = dropout;
   method.targets = std::move(targets);
-  return *make_lora(encoder.shape, method);
+  return *make_adapter(encoder, method);
 }
 
 // Both matrices away from 0, so that every gradient is.
-at::Tensor trained_values(const LoraAdapter& adapter) {
+at::Tensor trained_values(const AdapterPlan& adapter) {
   at::Tensor values = adapter.layout.zeros();
   fill_normal(values, 5, "trained", 0.05);
   return values;
@@ -75,7 +75,7 @@ at::Tensor plain_row(const Encoder& e, const EncoderInput& input, std::int64_t r
   return x.select(0, 0);
 }
 
-TEST(Bert, EqualsTheSameLayersWrittenPlainly) {
+TEST(Encoder, EqualsTheSameLayersWrittenPlainly) {
   const at::NoGradGuard no_autograd;
   const Encoder encoder = random_encoder();
   const EncoderInput input = random_input({5, 17, 1, 33});
@@ -87,7 +87,8 @@ TEST(Bert, EqualsTheSameLayersWrittenPlainly) {
         << "row " << row;
 }
 
-TEST(Bert, PaddingDoesNotChangeLogits) {  // a row alone, and between batch mates of other lengths
+TEST(Encoder,
+     PaddingDoesNotChangeLogits) {  // a row alone, and between batch mates of other lengths
   const at::NoGradGuard no_autograd;
   const Encoder encoder = random_encoder();
   const EncoderInput many = random_input({9, 64, 3, 20});
@@ -103,7 +104,7 @@ TEST(Bert, PaddingDoesNotChangeLogits) {  // a row alone, and between batch mate
 
 struct Probe {  // a scalar of the encoder's result, and its gradient at the adapter
   Encoder encoder;
-  LoraAdapter adapter;
+  AdapterPlan adapter;
   EncoderInput input;
   std::vector<std::uint32_t> rows;
   kernels::Dropout dropout;
@@ -116,13 +117,13 @@ struct Probe {  // a scalar of the encoder's result, and its gradient at the ada
     options.hidden = options.attention = dropout;
     options.keys = &keys;
     EncoderTape tape;
-    const SlotTable slots = bind_slots(adapter, values);
+    const SlotTable slots = bind(adapter, values).slots;
     const at::Tensor first =
         encode(encoder, slots, input, options, gradient != nullptr ? &tape : nullptr);
     if (gradient != nullptr) {
       *gradient = adapter.layout.zeros();
-      GradientTable table = bind_gradients(adapter, *gradient);
-      encode_backward(encoder, slots, tape, weights, &table, {});
+      Trained gradients = bind(adapter, *gradient);
+      encode_backward(encoder, slots, input, tape, weights, &gradients, {});
     }
     return (first.to(at::kDouble) * weights.to(at::kDouble)).sum().item<double>();
   }
@@ -160,21 +161,21 @@ void expect_gradient(const Probe& probe) {
   }
 }
 
-TEST(Bert, GradientOfEverySiteIsTheDerivative) {
+TEST(Encoder, GradientOfEverySiteIsTheDerivative) {
   expect_gradient(probe_of(
       {"query", "key", "value", "attention.output.dense", "intermediate.dense", "output.dense"}, 0,
       0));
 }
 
-TEST(Bert, GradientWithDropoutIsTheDerivativeAtTheSameMask) {
+TEST(Encoder, GradientWithDropoutIsTheDerivativeAtTheSameMask) {
   expect_gradient(probe_of({"query", "value", "intermediate.dense"}, 0.1, 0));
 }
 
-TEST(Bert, GradientWithDropoutInsideTheAdapterIsTheDerivative) {
+TEST(Encoder, GradientWithDropoutInsideTheAdapterIsTheDerivative) {
   expect_gradient(probe_of({"query", "key", "output.dense"}, 0.1, 0.2));
 }
 
-TEST(Bert, DropoutOfARowDoesNotDependOnItsBatchMates) {
+TEST(Encoder, DropoutOfARowDoesNotDependOnItsBatchMates) {
   const at::NoGradGuard no_autograd;
   Probe probe = probe_of({"query"}, 0.3, 0);
   const at::Tensor values = trained_values(probe.adapter);
@@ -191,22 +192,22 @@ TEST(Bert, DropoutOfARowDoesNotDependOnItsBatchMates) {
   alone_options.keys = &one_key;
 
   const at::Tensor together =
-      encode(probe.encoder, bind_slots(probe.adapter, values), probe.input, options, nullptr);
+      encode(probe.encoder, bind(probe.adapter, values).slots, probe.input, options, nullptr);
   const at::Tensor single =
-      encode(probe.encoder, bind_slots(probe.adapter, values), alone, alone_options, nullptr);
+      encode(probe.encoder, bind(probe.adapter, values).slots, alone, alone_options, nullptr);
 
   EXPECT_LT(largest_difference(together.select(0, 1), single.select(0, 0)), 1e-5);
 }
 
-TEST(Bert, LowerLayersWithoutSlotsAreLeftOutOfTheBackward) {
+TEST(Encoder, LowerLayersWithoutSlotsAreLeftOutOfTheBackward) {
   const at::NoGradGuard no_autograd;
   const Encoder encoder = random_encoder();
-  const LoraAdapter adapter = adapter_for(encoder, {"layer.1.attention.self.query"});
+  const AdapterPlan adapter = adapter_for(encoder, {"layer.1.attention.self.query"});
   EncoderOptions options;
   options.keep_tape = true;
   EncoderTape tape;
 
-  encode(encoder, bind_slots(adapter, adapter.layout.zeros()), random_input({6, 7}), options,
+  encode(encoder, bind(adapter, adapter.layout.zeros()).slots, random_input({6, 7}), options,
          &tape);
 
   EXPECT_EQ(tape.lowest, 1);

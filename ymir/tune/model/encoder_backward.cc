@@ -1,0 +1,272 @@
+#include <ATen/ops/empty.h>
+
+#include "ymir/base/result.h"
+#include "ymir/tune/model/embed_torch.h"
+#include "ymir/tune/model/encoder_torch.h"
+
+namespace ymir {
+namespace {
+
+std::size_t index(Site site) { return static_cast<std::size_t>(site); }
+
+struct LayerBackward {
+  const Encoder& encoder;
+  const LayerSlots& slots;
+  LayerSlots* gradients;  // null: none wanted
+  EncoderLayer* weights;  // gradients of trained weights; null: none
+  const SiteObserver& observer;
+  const EncoderTape& pass;
+  const RowLayout& queries;
+  std::span<const std::int64_t> pooled;
+  LayerTape& tape;
+  int number = 0;
+  bool picked = false;
+  bool need_dx = false;
+
+  const EncoderLayer& layer() const { return encoder.layers[static_cast<std::size_t>(number)]; }
+
+  // Before the frozen product's backward: DoRA's magnitude.
+  at::Tensor before(Site site, const at::Tensor& dy) const {
+    return magnitude_backward(tape.lora[index(site)], dy,
+                              gradients != nullptr ? &gradients->lora[index(site)] : nullptr);
+  }
+  // What a site owes besides the frozen product: the observer's look, the slot's gradients.
+  void site(Site at_site, bool one_line, const at::Tensor& x, const at::Tensor& dy,
+            at::Tensor dx) const {
+    if (observer) observer(number, at_site, one_line, x, dy);
+    const LoraSlot& slot = slots.lora[index(at_site)];
+    if (!slot || gradients == nullptr) return;
+    lora_backward(slot, tape.lora[index(at_site)], x, dy, gradients->lora[index(at_site)],
+                  std::move(dx));
+  }
+  void weight(Linear EncoderLayer::* linear, const at::Tensor& x, const at::Tensor& dy) const {
+    if (weights != nullptr) linear_gradient(x, dy, weights->*linear);
+  }
+  void norm(NormWeights EncoderLayer::* norm, const NormTape& norm_tape,
+            const at::Tensor& dy) const {
+    if (weights != nullptr) norm_gradient(norm_tape, dy, weights->*norm);
+  }
+  at::Tensor bottleneck(const BottleneckSlot& slot, const BottleneckTape& bottleneck_tape,
+                        const at::Tensor& dz, BottleneckSlot LayerSlots::* gradient) const {
+    if (!slot) return dz;
+    YMIR_CHECK(gradients != nullptr, "slots come with gradients");
+    return bottleneck_backward(slot, bottleneck_tape, dz, gradients->*gradient);
+  }
+};
+
+// The feed-forward part: from the gradient at its output (bias included) to that at its input,
+// added to `dmiddle` when that is defined.
+at::Tensor feed_backward(const LayerBackward& pass, const at::Tensor& dz, at::Tensor dmiddle) {
+  const EncoderLayer& w = pass.layer();
+  const EncoderShape& shape = pass.encoder.shape;
+  LayerTape& tape = pass.tape;
+  pass.weight(&EncoderLayer::ffn_out, tape.hidden, dz);
+  const at::Tensor dout = pass.before(Site::kFfnOut, dz);
+  at::Tensor dhidden = product_backward(dout, w.ffn_out);
+  pass.site(Site::kFfnOut, pass.picked, tape.hidden, dout, dhidden);
+  at::Tensor df = activation_backward(shape.gated, dhidden, tape.slope);
+  pass.weight(&EncoderLayer::ffn_in, tape.middle, df);
+  at::Tensor dup = df.narrow(1, 0, shape.ffn);
+  if (const at::Tensor scaled = pass.before(Site::kFfnIn, dup); !scaled.is_same(dup))
+    dup.copy_(scaled);
+  if (shape.gated) {
+    at::Tensor dgate = df.narrow(1, shape.ffn, shape.ffn);
+    if (const at::Tensor scaled = pass.before(Site::kFfnGate, dgate); !scaled.is_same(dgate))
+      dgate.copy_(scaled);
+  }
+  dmiddle = product_backward(df, w.ffn_in, dmiddle);
+  pass.site(Site::kFfnIn, pass.picked, tape.middle, dup, dmiddle);
+  if (shape.gated)
+    pass.site(Site::kFfnGate, pass.picked, tape.middle, df.narrow(1, shape.ffn, shape.ffn),
+              dmiddle);
+  return dmiddle;
+}
+
+struct ProjectionGradients {
+  at::Tensor all{};  // key and value columns, and the query's when lines are the same
+  at::Tensor q{}, k{}, v{};
+};
+
+void turn_back(const LayerBackward& pass, const ProjectionGradients& g) {
+  const EncoderTape& tape = pass.pass;
+  if (!tape.rotary.cosine.defined()) return;
+  const std::int64_t width = pass.encoder.shape.head_width;
+  rotate(tape.rotary, tape.positions, width, true, g.k);
+  if (!pass.picked) {
+    rotate(tape.rotary, tape.positions, width, true, g.q);
+    return;
+  }
+  std::vector<std::int32_t> positions;
+  for (const std::int64_t line : pass.pooled)
+    positions.push_back(tape.positions[static_cast<std::size_t>(line)]);
+  rotate(tape.rotary, positions, width, true, g.q);
+}
+
+ProjectionGradients attention_gradients(const LayerBackward& pass, const at::Tensor& dcontext) {
+  const EncoderShape& shape = pass.encoder.shape;
+  const RowLayout& layout = pass.pass.layout;
+  const std::int64_t wide = shape.query_width(), narrow = shape.kv_width();
+  const std::int64_t after_q = pass.picked ? 0 : wide;
+  ProjectionGradients g;
+  g.all = at::empty({layout.tokens(), after_q + 2 * narrow}, dcontext.options());
+  g.q =
+      pass.picked ? at::empty({layout.rows(), wide}, dcontext.options()) : g.all.narrow(1, 0, wide);
+  g.k = g.all.narrow(1, after_q, narrow);
+  g.v = g.all.narrow(1, after_q + narrow, narrow);
+  const AttentionShape attention{shape.heads, shape.kv_heads, shape.head_width, shape.causal};
+  if (!pass.slots.prefix) {
+    attention_backward(attention, pass.queries, layout, pass.tape.q, pass.tape.k, pass.tape.v,
+                       pass.tape.attention, dcontext, g.q, g.k, g.v);
+  } else {
+    YMIR_CHECK(pass.gradients != nullptr, "slots come with gradients");
+    const RowLayout& keys = pass.pass.keys;
+    const at::Tensor dk = at::empty({keys.tokens(), narrow}, dcontext.options());
+    const at::Tensor dv = at::empty({keys.tokens(), narrow}, dcontext.options());
+    attention_backward(attention, pass.queries, keys, pass.tape.q, pass.tape.k, pass.tape.v,
+                       pass.tape.attention, dcontext, g.q, dk, dv);
+    prepend_backward(layout, dk, pass.gradients->prefix.keys, g.k);
+    prepend_backward(layout, dv, pass.gradients->prefix.values, g.v);
+  }
+  turn_back(pass, g);
+  return g;
+}
+
+// Gradients of the stacked projection: query lines may be others than key lines.
+void projection_weights(const LayerBackward& pass, const ProjectionGradients& g) {
+  if (pass.weights == nullptr) return;
+  Linear& gradient = pass.weights->qkv;
+  if (!gradient.weight.defined() && !gradient.bias.defined()) return;
+  const std::int64_t wide = pass.encoder.shape.query_width();
+  const std::int64_t narrow = pass.encoder.shape.kv_width();
+  const auto part = [&](std::int64_t first, std::int64_t count, const at::Tensor& x,
+                        const at::Tensor& dy) {
+    Linear slice;
+    if (gradient.weight.defined()) slice.weight = gradient.weight.narrow(0, first, count);
+    if (gradient.bias.defined()) slice.bias = gradient.bias.narrow(0, first, count);
+    linear_gradient(x, dy, slice);
+  };
+  part(0, wide, pass.tape.picked, g.q);
+  part(wide, narrow, pass.tape.x, g.k);
+  part(wide + narrow, narrow, pass.tape.x, g.v);
+}
+
+void add_lines(at::Tensor to, std::span<const std::int64_t> lines, const at::Tensor& from) {
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    to.select(0, lines[i]).add_(from.select(0, static_cast<std::int64_t>(i)));
+}
+
+// From the gradient at the attention part's output to that at what the projections read, all
+// lines. `dresidual` (lines of the queries) is added when blocks norm last.
+at::Tensor attend_backward(const LayerBackward& pass, const at::Tensor& dz,
+                           const at::Tensor& dresidual) {
+  const std::int64_t wide = pass.encoder.shape.query_width();
+  const std::int64_t narrow = pass.encoder.shape.kv_width();
+  const EncoderLayer& w = pass.layer();
+  LayerTape& tape = pass.tape;
+  pass.weight(&EncoderLayer::attention_out, tape.context, dz);
+  const at::Tensor dout = pass.before(Site::kAttentionOut, dz);
+  at::Tensor dcontext = product_backward(dout, w.attention_out);
+  pass.site(Site::kAttentionOut, pass.picked, tape.context, dout, dcontext);
+  const ProjectionGradients g = attention_gradients(pass, dcontext);
+  projection_weights(pass, g);
+  for (auto [site, d] : {std::pair{Site::kQuery, g.q}, {Site::kKey, g.k}, {Site::kValue, g.v}})
+    if (const at::Tensor scaled = pass.before(site, d); !scaled.is_same(d)) d.copy_(scaled);
+  at::Tensor dx, dpicked;
+  if (pass.need_dx && pass.picked) {
+    dx = product_backward(g.all, w.qkv.slice(wide, 2 * narrow));
+    dpicked = product_backward(g.q, w.qkv.slice(0, wide), dresidual);
+  } else if (pass.need_dx) {
+    dx = product_backward(g.all, w.qkv, dresidual);
+    dpicked = dx;
+  }
+  pass.site(Site::kQuery, pass.picked, tape.picked, g.q, dpicked);
+  pass.site(Site::kKey, false, tape.x, g.k, dx);
+  pass.site(Site::kValue, false, tape.x, g.v, dx);
+  if (pass.need_dx && pass.picked) add_lines(dx, pass.pooled, dpicked);
+  return dx;
+}
+
+at::Tensor backward_norm_last(const LayerBackward& pass, const at::Tensor& dout) {
+  const EncoderLayer& w = pass.layer();
+  LayerTape& tape = pass.tape;
+  pass.norm(&EncoderLayer::ffn_norm, tape.ffn_norm, dout);
+  auto [dz2, dmiddle] = residual_norm_backward(w.ffn_norm, tape.ffn_norm, dout);
+  // dmiddle may be the same tensor as dz2 (no dropout); it changes only after dz2's last use.
+  const at::Tensor dfeed =
+      pass.bottleneck(pass.slots.after_ffn, tape.after_ffn, dz2, &LayerSlots::after_ffn);
+  dmiddle = feed_backward(pass, dfeed, dmiddle);
+  pass.norm(&EncoderLayer::attention_norm, tape.attention_norm, dmiddle);
+  const auto [dz, dresidual] =
+      residual_norm_backward(w.attention_norm, tape.attention_norm, dmiddle);
+  return attend_backward(pass,
+                         pass.bottleneck(pass.slots.after_attention, tape.after_attention, dz,
+                                         &LayerSlots::after_attention),
+                         dresidual);
+}
+
+at::Tensor backward_norm_first(const LayerBackward& pass, const at::Tensor& dout) {
+  const EncoderLayer& w = pass.layer();
+  LayerTape& tape = pass.tape;
+  const at::Tensor dfeed =
+      pass.bottleneck(pass.slots.after_ffn, tape.after_ffn,
+                      masked(dout, tape.keep_out, tape.scale_out), &LayerSlots::after_ffn);
+  const at::Tensor dmiddle = feed_backward(pass, dfeed, {});
+  pass.norm(&EncoderLayer::ffn_norm, tape.ffn_norm, dmiddle);
+  const auto [dz, dstream] = residual_norm_backward(w.ffn_norm, tape.ffn_norm, dmiddle, dout);
+  const at::Tensor din =
+      attend_backward(pass,
+                      pass.bottleneck(pass.slots.after_attention, tape.after_attention, dz,
+                                      &LayerSlots::after_attention),
+                      {});
+  if (!pass.need_dx) return {};
+  pass.norm(&EncoderLayer::attention_norm, tape.attention_norm, din);
+  if (!pass.picked)
+    return residual_norm_backward(w.attention_norm, tape.attention_norm, din, dstream).second;
+  at::Tensor dx = residual_norm_backward(w.attention_norm, tape.attention_norm, din).second;
+  add_lines(dx, pass.pooled, dstream);
+  return dx;
+}
+
+bool trains(const NormWeights& norm) { return norm.gain.defined() || norm.bias.defined(); }
+
+}  // namespace
+
+void encode_backward(const Encoder& encoder, const SlotTable& slots, const EncoderInput& input,
+                     EncoderTape& tape, const at::Tensor& dresult, Trained* gradients,
+                     const SiteObserver& observer) {
+  const int layers = encoder.shape.layers;
+  const auto pooled = pooled_lines(encoder.shape, tape.layout);
+  const RowLayout single = one_line_a_row(tape.layout.rows());
+  const bool has_weights = gradients != nullptr && !gradients->weights.layers.empty();
+  at::Tensor dout = dresult;
+  if (encoder.shape.norm_first) {
+    if (gradients != nullptr) norm_gradient(tape.final_norm, dout, gradients->weights.final_norm);
+    dout = residual_norm_backward(encoder.final_norm, tape.final_norm, dout).second;
+  }
+  for (int number = layers - 1; number >= tape.lowest; --number) {
+    const auto at = static_cast<std::size_t>(number);
+    EncoderLayer* weights = has_weights ? &gradients->weights.layers[at] : nullptr;
+    const bool picked = number + 1 == layers && tape.lines == Lines::kPooled;
+    const bool need_dx =
+        number > tape.lowest || tape.embeddings ||
+        (weights != nullptr && encoder.shape.norm_first && trains(weights->attention_norm));
+    const LayerBackward pass{encoder,
+                             slots[at],
+                             gradients != nullptr ? &gradients->slots[at] : nullptr,
+                             weights,
+                             observer,
+                             tape,
+                             picked ? single : tape.layout,
+                             pooled,
+                             tape.layers[at],
+                             number,
+                             picked,
+                             need_dx};
+    dout =
+        encoder.shape.norm_first ? backward_norm_first(pass, dout) : backward_norm_last(pass, dout);
+    tape.layers[at] = {};  // the memory goes back before the next layer needs some
+  }
+  if (tape.embeddings) embed_backward(encoder, input, tape, dout, gradients->weights);
+}
+
+}  // namespace ymir

@@ -1,0 +1,137 @@
+// The stack of transformer blocks behind every family (BERT, RoBERTa, DistilBERT, LLaMA, ViT),
+// ragged, with its hand-written backward. What differs between families is data: EncoderShape.
+// Logits and gradients equal those of transformers (tests/reference).
+//
+// A block is a struct of linear sites and norms. What is trained: slots at the sites and beside
+// them (LoRA, bottleneck, prefix), and whichever weights `Trained` names; nothing else has a
+// gradient. Shapes: N tokens of R rows in all, H wide. With Lines::kPooled the result is one
+// vector a row, the first token's or (causal) the last one's: in the last block only that line is
+// computed beyond keys and values.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "ymir/tune/model/backbone_image.h"
+#include "ymir/tune/petl/slots_torch.h"
+
+namespace ymir {
+
+struct EncoderShape {
+  int layers = 0, hidden = 0, heads = 0, ffn = 0;
+  int vocabulary = 0, positions = 0, token_types = 0;
+  int kv_heads = 0, head_width = 0;
+  std::string family = "bert";
+  Activation activation = Activation::kGelu;
+  bool norm_first = false, gated = false, causal = false;
+  int position_offset = 0;
+  RotaryConfig rotary{};
+  int patch = 0, channels = 0;  // images
+  std::int64_t query_width() const { return std::int64_t{heads} * head_width; }
+  std::int64_t kv_width() const { return std::int64_t{kv_heads} * head_width; }
+  std::int64_t width_in(Site site) const;
+  std::int64_t width_out(Site site) const;
+};
+EncoderShape shape_of(const ModelConfig& config);
+
+struct EncoderLayer {
+  Linear qkv{};  // [(heads + 2 kv_heads) head_width, H]: query, key, value behind one another
+  Linear attention_out{};
+  Linear ffn_in{};  // [ffn, H]; gated: [2 ffn, H], up and gate behind one another
+  Linear ffn_out{};
+  NormWeights attention_norm{}, ffn_norm{};
+};
+
+struct Encoder {
+  EncoderShape shape{};
+  at::Tensor words{}, positions{}, token_types{};  // f32 [., H]
+  Linear patches{};                                // images: [H, channels patch patch]
+  at::Tensor class_token{};                        // images: [1, H]
+  NormWeights embedding_norm{};                    // undefined: none
+  std::vector<EncoderLayer> layers{};
+  NormWeights final_norm{};  // of norm-first stacks
+  Linear pooler{};           // weight undefined: the file has none
+  Linear output{};           // of causal LMs: [vocabulary, H]; tied: the words
+  std::shared_ptr<const std::vector<ImageEntry>> entries{};  // the weights' names
+};
+
+// One line of slots per layer; an empty slot is a plain frozen map.
+struct LayerSlots {
+  std::array<LoraSlot, kNumSites> lora{};
+  BottleneckSlot after_attention{}, after_ffn{};
+  PrefixSlot prefix{};
+};
+using SlotTable = std::vector<LayerSlots>;
+
+// What a job trains, at its places in the model: views of a flat block of values, or of gradients.
+struct Trained {
+  SlotTable slots{};
+  Encoder weights{};  // only what is trained is defined; `layers` may be empty
+};
+// The encoder with the trained weights in their places (no copy of anything).
+Encoder with_weights(const Encoder& encoder, const Encoder& weights);
+
+struct EncoderInput {
+  RowLayout layout{};
+  std::vector<std::int32_t> ids{};    // [N], < vocabulary
+  std::vector<std::int32_t> types{};  // [N] or empty: all 0
+  at::Tensor pixels{};                // images instead of ids: f32 [R, channels, size, size]
+};
+
+enum class Lines { kPooled, kAll };
+struct EncoderOptions {
+  Lines lines = Lines::kPooled;
+  bool keep_tape = false;            // a backward will follow
+  bool keep_inputs = false;          // of every site, for an observer
+  const Encoder* trained = nullptr;  // weights that will get gradients; null: none
+  kernels::Dropout hidden{};         // no keys: none is applied
+  kernels::Dropout attention{};
+  const RandomKeys* keys = nullptr;
+};
+
+struct LayerTape {
+  at::Tensor x{}, picked{};  // what the projections read: all lines, and those of the queries
+  at::Tensor q{}, k{}, v{}, context{}, middle{}, slope{}, hidden{};
+  AttentionTape attention{};
+  NormTape attention_norm{}, ffn_norm{};
+  at::Tensor keep_out{};  // norm-first: dropout of the second part
+  float scale_out = 1;
+  std::array<LoraTape, kNumSites> lora{};
+  BottleneckTape after_attention{}, after_ffn{};
+};
+struct EncoderTape {
+  RowLayout layout{};  // tokens
+  RowLayout keys{};    // tokens and prefixes
+  RotaryTable rotary{};
+  std::vector<std::int32_t> positions{};
+  Lines lines = Lines::kPooled;
+  std::vector<LayerTape> layers{};  // below the lowest trained layer: empty
+  NormTape embedding_norm{}, final_norm{};
+  at::Tensor embedding_keep{};
+  float embedding_scale = 1;
+  int lowest = 0;
+  bool embeddings = false;  // are trained
+};
+
+// Sees each site's input and output gradient in the backward: lines are tokens, or one line a row
+// when `picked`.
+using SiteObserver = std::function<void(int layer, Site site, bool picked, const at::Tensor& x,
+                                        const at::Tensor& dy)>;
+
+// [R, H], or with Lines::kAll [N, H]. `encoder`: with the trained weights in place.
+at::Tensor encode(const Encoder& encoder, const SlotTable& slots, const EncoderInput& input,
+                  const EncoderOptions& options, EncoderTape* tape);
+// Adds to `gradients` (may be null); `observer` may be empty.
+void encode_backward(const Encoder& encoder, const SlotTable& slots, const EncoderInput& input,
+                     EncoderTape& tape, const at::Tensor& dresult, Trained* gradients,
+                     const SiteObserver& observer);
+
+// Line numbers of the rows' pooled vectors among their tokens.
+std::vector<std::int64_t> pooled_lines(const EncoderShape& shape, const RowLayout& layout);
+
+}  // namespace ymir
