@@ -59,8 +59,8 @@ TokenLines token_lines(const EncoderShape& shape, const EncoderInput& input,
 
 at::Tensor embed_tokens_plain(const Encoder& encoder, const TokenLines& lines) {
   at::Tensor x = plain::lines_of(encoder.words, lines.words);
-  if (encoder.token_types.defined()) x = x + plain::lines_of(encoder.token_types, lines.types);
-  if (encoder.positions.defined()) x = x + plain::lines_of(encoder.positions, lines.positions);
+  if (encoder.token_types.defined()) x.add_(plain::lines_of(encoder.token_types, lines.types));
+  if (encoder.positions.defined()) x.add_(plain::lines_of(encoder.positions, lines.positions));
   return x;
 }
 
