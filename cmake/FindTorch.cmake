@@ -21,6 +21,7 @@ if(YMIR_CUDA AND NOT EXISTS "${_lib}/libtorch_cuda.so")
                       "wheel and its NVIDIA libraries")
 endif()
 file(GLOB _nvidia_lib "${YMIR_LIBTORCH}/nvidia/*/lib")
+list(JOIN _nvidia_lib ":" _nvidia_lib)
 # The wheel's include folder also holds other libraries' headers (fmt among them), which would hide
 # the system's: only torch's own are shown.
 set(_include "${CMAKE_BINARY_DIR}/torch_include")
