@@ -7,6 +7,7 @@ Beliefs bind(Estimator& estimator) {
       .observe = [&estimator](const Event& event,
                               const Snapshot& after) { estimator.observe(event, after); },
       .forecast = [&estimator](const Snapshot& now) { return estimator.forecast(now); },
+      .outlooks = [&estimator](const Snapshot& now) { return estimator.outlooks(now); },
       .settle = [&estimator](const Snapshot& now) { return estimator.settle(now); },
       .probes_wanted = [&estimator](const Snapshot& now,
                                     JobId target) { return estimator.probes_wanted(now, target); }};

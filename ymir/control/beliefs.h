@@ -1,4 +1,4 @@
-// Beliefs: what the controller asks of an estimator, as four functions. The service binds the real
+// Beliefs: what the controller asks of an estimator, as five functions. The service binds the real
 // Estimator; a simulation with an oracle, and tests, bind their own.
 #pragma once
 
@@ -15,6 +15,8 @@ struct Beliefs {
   // Called for each event in the order of the log, after it was applied to the snapshot.
   std::function<void(const Event&, const Snapshot&)> observe{};
   std::function<Forecast(const Snapshot&)> forecast{};
+  // Of the running transfers alone: asked after each evaluation of one.
+  std::function<std::vector<TransferOutlook>(const Snapshot&)> outlooks{};
   // Transfers that ended and have no TransferSettled yet.
   std::function<std::vector<TransferSettled>(const Snapshot&)> settle{};
   // Sources worth probing for a job, most promising first.

@@ -48,8 +48,12 @@ Result<std::unique_ptr<Controller>> Controller::create(ControllerOptions options
                     c.beliefs_.observe(event, after);
                     c.quota_.observe(event, after);
                   }));
-  for (const auto& [id, job] : c.state_.jobs)
-    if (!job.ended()) c.open_.insert(id);
+  for (const auto& [id, job] : c.state_.jobs) {
+    if (job.ended()) continue;
+    c.open_.insert(id);
+    if (job.state <= JobState::kValidating) c.unchecked_.insert(id);
+    if (job.lost_in_a_row > 0) c.unlucky_.insert(id);
+  }
   c.next_round_ = world.now();
   c.settle_ = true;
   c.close_the_past();
@@ -94,18 +98,51 @@ void Controller::note(EventBody body, const std::string& actor, Time at) {
               .at = std::max(at == Time{} ? world_.now() : at, state_.now),
               .actor = actor,
               .body = std::move(body)};
+  if (const auto* lost = std::get_if<RunLost>(&event.body))
+    for (const JobId id : state_.runs.at(lost->run).jobs) unlucky_.insert(id);
   state_.apply(event);
   beliefs_.observe(event, state_);
   quota_.observe(event, state_);
-  const std::string_view kind = kind_of(event.body);
-  if (const auto* submitted = std::get_if<JobSubmitted>(&event.body)) open_.insert(submitted->job);
-  if (const auto* finished = std::get_if<JobFinished>(&event.body)) open_.erase(finished->job);
-  for (const char* opens : {"DataChecked", "ProfileFinished", "ProfileFailed", "JobFinished",
-                            "JobReleased", "RunSplit", "RunStopped", "RunLost", "PlaceReady"})
-    round_wanted_ |= kind == opens;
-  evaluated_ |= kind == "EpochEvaluated";
-  settle_ |= kind == "EpochEvaluated" || kind == "JobFinished" || kind == "RunSplit";
+  std::visit([this](const auto& each) { take_note(each); }, event.body);
   pending_.push_back(std::move(event));
+}
+
+// What an event means for the stages of the loop.
+template <class Body>
+void Controller::take_note(const Body& body) {
+  const auto is = [](auto... kinds) {
+    return (std::is_same_v<Body, typename decltype(kinds)::type> || ...);
+  };
+  using std::type_identity;
+  constexpr bool opens_a_round =
+      is(type_identity<DataChecked>{}, type_identity<ProfileFinished>{},
+         type_identity<ProfileFailed>{}, type_identity<JobFinished>{}, type_identity<JobReleased>{},
+         type_identity<RunSplit>{}, type_identity<RunStopped>{}, type_identity<RunLost>{},
+         type_identity<PlaceReady>{});
+  constexpr bool changes_nothing =  // of what reconcile() looks at
+      is(type_identity<DataCheckStarted>{}, type_identity<DataChecked>{},
+         type_identity<RunRequested>{}, type_identity<RunStarted>{},
+         type_identity<EpochEvaluated>{}, type_identity<CheckpointCommitted>{},
+         type_identity<StepTimed>{}, type_identity<FlowAuthorised>{}, type_identity<RunKept>{},
+         type_identity<TransferSettled>{});
+  round_wanted_ |= opens_a_round;
+  changed_ |= !changes_nothing;
+  if constexpr (is(type_identity<JobSubmitted>{})) {
+    open_.insert(body.job);
+    unchecked_.insert(body.job);
+  } else if constexpr (is(type_identity<DataChecked>{})) {
+    unchecked_.erase(body.job);
+  } else if constexpr (is(type_identity<JobFinished>{})) {
+    open_.erase(body.job);
+    unchecked_.erase(body.job);
+    unlucky_.erase(body.job);
+  } else if constexpr (is(type_identity<EpochEvaluated>{})) {
+    const auto run = state_.runs.find(body.run);
+    evaluated_ |= run != state_.runs.end() && run->second.what.mode != Mode::kNormal;
+  }
+  if constexpr (is(type_identity<EpochEvaluated>{}, type_identity<JobFinished>{},
+                   type_identity<RunSplit>{}))
+    settle_ |= !state_.jobs.at(body.job).transfers.empty();
 }
 
 Result<> Controller::flush() {
@@ -217,12 +254,17 @@ Time Controller::may_start_at(const JobView& job) const {
 
 Time Controller::next_wakeup() const {
   if (round_is_due()) return world_.now();  // something happened while the last round was held
-  Time next = next_round_;
+  return std::min(next_round_, look_again_);
+}
+
+// The next request to send again, or start after a loss.
+Time Controller::when_to_look_again() const {
+  Time next = kNever;
   for (const auto* sent : {&starts_sent_, &stops_sent_})
     for (const auto& [run, request] : *sent) next = std::min(next, request.at + options_.resend);
   for (const auto& [job, request] : checks_sent_)
     next = std::min(next, request.at + options_.resend);
-  for (const JobId id : open_) {
+  for (const JobId id : unlucky_) {
     const JobView& job = state_.jobs.at(id);
     if (!job.run && may_start_at(job) > world_.now()) next = std::min(next, may_start_at(job));
   }

@@ -96,6 +96,8 @@ class Controller {
   // note() changes the state and queues the event; flush() makes all that is queued durable in one
   // transaction, publishes it, and only then lets the requests out.
   void note(EventBody body, const std::string& actor = "controller", Time at = {});
+  template <class Body>
+  void take_note(const Body& body);
   Result<> flush();
   void close_commands();
 
@@ -119,6 +121,7 @@ class Controller {
   int spare_slots() const;
   Time may_start_at(const JobView& job) const;
   Time next_wakeup() const;
+  Time when_to_look_again() const;
   bool may_learn(const JobView& from, const JobView& to, Mode mode) const;
 
   struct Sent {  // a request under way
@@ -143,6 +146,11 @@ class Controller {
   int probe_runs_ = 0;                          // since the newest plan
   Time next_round_{};
   bool round_wanted_ = false, evaluated_ = false, settle_ = false;
+  // reconcile() has nothing to do until something happened that it acts on, or this moment.
+  bool changed_ = true;
+  Time look_again_{};
+  std::set<JobId> unchecked_{};  // open, and their data are not known yet
+  std::set<JobId> unlucky_{};    // open, with runs that were lost
   std::uint64_t num_refused_ = 0;
 
   mutable std::mutex mutex_{};  // guards what stands below

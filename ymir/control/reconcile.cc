@@ -5,35 +5,10 @@
 
 #include "ymir/base/log.h"
 #include "ymir/control/controller.h"
+#include "ymir/control/slots.h"
 
 namespace ymir {
 namespace {
-
-// The free slots that fit best: those of the job's last run, else of the place with the fewest
-// free.
-std::optional<std::pair<PlaceId, std::vector<int>>> find_slots(const Snapshot& now,
-                                                               const JobView& job, int gpus) {
-  const auto free = [](const PlaceView& place, int slot) {
-    return slot >= 0 && slot < place.num_slots && !place.taken.contains(slot);
-  };
-  if (const auto last = now.places.find(job.last_place);
-      last != now.places.end() && std::ssize(job.last_slots) == gpus &&
-      std::ranges::all_of(job.last_slots, [&](int slot) { return free(last->second, slot); }))
-    return std::pair{job.last_place, job.last_slots};
-  const PlaceView* best = nullptr;
-  int best_free = 0;
-  for (const auto& [id, place] : now.places) {
-    const int count = place.num_slots - static_cast<int>(place.taken.size());
-    if (count < gpus || (best != nullptr && count >= best_free)) continue;
-    best = &place;
-    best_free = count;
-  }
-  if (best == nullptr) return std::nullopt;
-  std::vector<int> slots;
-  for (int slot = 0; std::ssize(slots) < gpus; ++slot)
-    if (free(*best, slot)) slots.push_back(slot);
-  return std::pair{best->place, slots};
-}
 
 // Where a job's next run begins. A merge begins at step 0, with the profile's steps dropped.
 std::int64_t start_step(const JobView& job, bool begins_merge) {
@@ -45,17 +20,18 @@ std::int64_t start_step(const JobView& job, bool begins_merge) {
 }  // namespace
 
 void Controller::reconcile() {
+  if (!std::exchange(changed_, false) && world_.now() < look_again_) return;
   check_data();
   stop_runs();
   watch_starts();
   start_due();
+  look_again_ = when_to_look_again();
 }
 
 void Controller::check_data() {
   std::vector<JobId> fresh;
-  for (const JobId id : open_) {
+  for (const JobId id : unchecked_) {
     const JobView& job = state_.jobs.at(id);
-    if (job.state > JobState::kValidating) continue;
     Sent& sent = checks_sent_[id];
     if (sent.times > 0 && sent.at + options_.resend > world_.now()) continue;
     sent = {world_.now(), sent.times + 1};
@@ -63,10 +39,7 @@ void Controller::check_data() {
     outbox_.emplace_back(CheckData{id, job.spec});
   }
   for (const JobId id : fresh) note(DataCheckStarted{id});
-  std::erase_if(checks_sent_, [&](const auto& entry) {
-    const auto job = state_.jobs.find(entry.first);
-    return job->second.state > JobState::kValidating;
-  });
+  std::erase_if(checks_sent_, [&](const auto& e) { return !unchecked_.contains(e.first); });
 }
 
 void Controller::stop_runs() {
@@ -107,6 +80,7 @@ void Controller::watch_starts() {
 }
 
 void Controller::start_due() {
+  if (state_.free_gpus() == 0) return;
   for (const Assignment& want : state_.due()) {
     const JobView& job = state_.jobs.at(want.job);
     if (job.run || may_start_at(job) > world_.now()) continue;
@@ -145,7 +119,8 @@ Assignment Controller::lawful(Assignment what) const {
 void Controller::start(const Assignment& what, bool profile, std::int64_t profile_steps,
                        const std::vector<Estimator::ProbeWish>& probes) {
   const JobView& job = state_.jobs.at(what.job);
-  const auto where = find_slots(state_, job, what.gpus);
+  const bool spread = state_.wish && state_.wish->plan.spread;
+  const auto where = find_slots(state_, job, what.gpus, spread);
   if (!where) return;
   RunRequested asked{.run = state_.new_run(),
                      .what = what,

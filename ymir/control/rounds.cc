@@ -36,10 +36,8 @@ class Guard {
 }  // namespace
 
 void Controller::judge_transfers() {
-  if (std::exchange(evaluated_, false) && std::ranges::any_of(state_.runs, [](const auto& entry) {
-        return entry.second.what.mode != Mode::kNormal;
-      })) {
-    const std::vector<TransferOutlook> outlooks = beliefs_.forecast(state_).outlooks;
+  if (std::exchange(evaluated_, false) && policy_.stops_losses()) {
+    const std::vector<TransferOutlook> outlooks = beliefs_.outlooks(state_);
     for (Judgement& j : judge(state_, outlooks, options_.stop_loss)) {
       EventBody body = RunKept{.run = j.run, .job = j.job, .helps = j.helps, .why = j.why};
       if (j.split)

@@ -157,6 +157,7 @@ struct ScriptedBeliefs {
                   forecast.outlooks = outlooks(now);
                   return forecast;
                 },
+            .outlooks = [this](const Snapshot& now) { return outlooks(now); },
             .settle = [](const Snapshot&) { return std::vector<TransferSettled>{}; },
             .probes_wanted = [this](const Snapshot& now, JobId job) { return probes(now, job); }};
   }

@@ -30,6 +30,9 @@ struct PlaceReady {
   std::string node{};
   int num_slots = 0;
   std::string hardware{};
+  // Slots of each node, when the place is several alike nodes that one run may span: slot s lies on
+  // node s / node_slots. 0: the place is one node.
+  int node_slots = 0;
 };
 struct PlaceLost {
   PlaceId place{};

@@ -220,6 +220,11 @@ void fields(V& v, Plan::Waiting& x) {
   v("reason", x.reason);
 }
 template <class V>
+void fields(V& v, Plan::Memory& x) {
+  v("job", x.job);
+  v("values", x.values);
+}
+template <class V>
 void fields(V& v, Plan& x) {
   v("assignments", x.assignments);
   v("value", x.value);
@@ -227,6 +232,8 @@ void fields(V& v, Plan& x) {
   v("proof", x.proof);
   v("gpu_price", x.gpu_price);
   v("waiting", x.waiting);
+  v("memory", x.memory);
+  v("spread", x.spread);
 }
 
 // --- orders ---
@@ -282,6 +289,7 @@ void fields(V& v, PlaceReady& x) {
   v("node", x.node);
   v("num_slots", x.num_slots);
   v("hardware", x.hardware);
+  v("node_slots", x.node_slots);
 }
 template <class V>
 void fields(V& v, PlaceLost& x) {

@@ -88,6 +88,7 @@ void fields(V& v, PlaceView& x) {
   v("node", x.node);
   v("hardware", x.hardware);
   v("num_slots", x.num_slots);
+  v("node_slots", x.node_slots);
   v("taken", x.taken);
 }
 // Maps by id become lists: each value names its id.

@@ -56,6 +56,13 @@ struct Plan {
     std::string reason{};  // code of service.md 2.5 and its values: "no_capacity price=12.4"
   };
   std::vector<Waiting> waiting{};  // every active job that is in no assignment
+  // What the policy wants to find again in its next round, in the wish: its own numbers of a job.
+  struct Memory {
+    JobId job{};
+    std::vector<double> values{};
+  };
+  std::vector<Memory> memory{};  // ordered by job; few policies need any
+  bool spread = false;           // place on the emptiest nodes instead of the fewest
 };
 
 }  // namespace ymir

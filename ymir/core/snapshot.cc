@@ -85,12 +85,16 @@ class Fold {
     state_.round_length = e.round;
   }
   void operator()(const PlaceReady& e) {
-    state_.places[e.place] = PlaceView{
-        .place = e.place, .node = e.node, .hardware = e.hardware, .num_slots = e.num_slots};
+    state_.places[e.place] = PlaceView{.place = e.place,
+                                       .node = e.node,
+                                       .hardware = e.hardware,
+                                       .num_slots = e.num_slots,
+                                       .node_slots = e.node_slots};
   }
   void operator()(const PlaceLost& e) { state_.places.erase(e.place); }
 
   void operator()(const JobSubmitted& e) {
+    state_.open.insert(e.job);
     JobView& job = state_.jobs[e.job];
     job.id = e.job;
     job.spec = e.spec;
@@ -125,6 +129,7 @@ class Fold {
     job.state = e.outcome == Outcome::kSucceeded ? JobState::kSucceeded
                 : e.outcome == Outcome::kFailed  ? JobState::kFailed
                                                  : JobState::kCancelled;
+    state_.open.erase(e.job);
     job.finished = at_;
     job.result = e;
     job.waiting_for.clear();
@@ -152,9 +157,12 @@ class Fold {
   }
 
   void operator()(const PlanAdopted& e) {
+    if (state_.wish)  // only they wait for something
+      for (const Plan::Waiting& waited : state_.wish->plan.waiting)
+        if (const auto job = state_.jobs.find(waited.job); job != state_.jobs.end())
+          job->second.waiting_for.clear();
     state_.round = e.round;
     state_.wish = e;
-    for (auto& [id, job] : state_.jobs) job.waiting_for.clear();
     for (const Plan::Waiting& waiting : e.plan.waiting)
       if (const auto job = state_.jobs.find(waiting.job); job != state_.jobs.end())
         job->second.waiting_for = waiting.reason;
@@ -379,6 +387,18 @@ void Snapshot::apply(const Event& event) {
   std::visit(Fold(*this, event.at), event.body);
   seq = event.seq;
   now = event.at;
+}
+
+std::vector<const JobView*> Snapshot::active_jobs() const {
+  std::vector<const JobView*> active;
+  if (seq == 0) {  // made by hand, not folded: nobody kept `open`
+    for (const auto& [id, job] : jobs)
+      if (job.active()) active.push_back(&job);
+    return active;
+  }
+  for (const JobId id : open)
+    if (const JobView& job = jobs.at(id); job.active()) active.push_back(&job);
+  return active;
 }
 
 int Snapshot::num_gpus() const {

@@ -115,6 +115,7 @@ struct PlaceView {
   std::string node{};
   std::string hardware{};
   int num_slots = 0;
+  int node_slots = 0;     // of PlaceReady
   std::set<int> taken{};  // by runs, from RunRequested until they ended
 };
 
@@ -124,6 +125,7 @@ struct Snapshot {
   std::uint64_t era = 0, next_run = 1, round = 0;
   Seconds round_length{120};
   std::map<JobId, JobView> jobs{};
+  std::set<JobId> open{};           // those that have not ended; kept by apply()
   std::map<RunId, RunView> runs{};  // active ones
   std::map<PlaceId, PlaceView> places{};
   std::optional<PlanAdopted> wish{};  // what the last round wanted
@@ -137,6 +139,9 @@ struct Snapshot {
   // out, a temporal pair reduced to the source while that has not finished, a pair that was split
   // or whose partner is gone reduced to normal mode.
   std::vector<Assignment> due() const;
+
+  // Jobs that a round may plan for, by id. Ended jobs, which only grow in number, cost nothing.
+  std::vector<const JobView*> active_jobs() const;
 
   int num_gpus() const;  // slots of all places
   int free_gpus() const;

@@ -57,8 +57,12 @@ void Estimator::observe(const Event& event, const Snapshot& after) {
 Forecast Estimator::forecast(const Snapshot& now) const {
   Forecast forecast;
   add_candidates(now, knowledge_, options_, forecast);
-  forecast.outlooks = outlooks(now, knowledge_);
+  forecast.outlooks = outlooks(now);
   return forecast;
+}
+
+std::vector<TransferOutlook> Estimator::outlooks(const Snapshot& now) const {
+  return ymir::outlooks(now, knowledge_);
 }
 
 std::vector<TransferSettled> Estimator::settle(const Snapshot& now) const {

@@ -27,6 +27,8 @@ class Estimator {
   // Pure: same events, same bytes. A job in state queued or later always has a normal candidate at
   // each allowed size, profiled or not; ended and held jobs have none.
   Forecast forecast(const Snapshot& now) const;
+  // The outlooks of that forecast alone.
+  std::vector<TransferOutlook> outlooks(const Snapshot& now) const;
 
   // The transfers that ended (reached the target, split, or censored) and have no TransferSettled
   // in the log yet: the controller appends them, and observe() learns from the event.

@@ -5,7 +5,9 @@
 // To add one: a line in the table of policy.cc.
 #pragma once
 
-#include "ymir/schedule/policy.h"
+#include <span>
+
+#include "ymir/schedule/alone.h"
 
 namespace ymir {
 
@@ -31,5 +33,19 @@ class BudgetWalk final : public Policy {
   std::string name_;
   BudgetWalkOptions options_;
 };
+
+// What a job asks a gang policy for: its size on offer, and where it runs so now.
+struct Request {
+  const AloneJob* job = nullptr;
+  const Candidate* alone = nullptr;
+};
+
+// The size that a gang policy gives the job: what it runs on now, else its smallest or largest.
+// Null: the forecast does not have what it runs on.
+const Candidate* requested(const AloneJob& job, bool largest);
+
+// Down the list while GPUs are left; who finds none waits and is told why, in `plan`, which is
+// ordered by job afterwards. Without `backfill` nobody behind the first misfit starts.
+void walk_down(const Round& round, std::span<const Request> list, bool backfill, Plan& plan);
 
 }  // namespace ymir

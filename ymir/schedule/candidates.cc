@@ -54,30 +54,24 @@ bool may_be_offered(const JobView& job) {
   return job.active() && job.state != JobState::kProfiling;
 }
 
-bool has_size(const Draft& draft, JobId id, int gpus) {
-  const std::vector<int> sizes = sizes_of(draft.job(id).spec, largest_node(draft.cluster()));
-  return std::ranges::binary_search(sizes, gpus);
-}
-
 }  // namespace
 
 Result<> offer_alone(Draft& draft) {
-  for (const auto& [id, job] : draft.cluster().jobs) {
-    if (!job.active()) continue;
-    const int largest = largest_node(draft.cluster());
-    if (job.state == JobState::kProfiling)
-      draft.waits[id] = "profiling";
-    else if (sizes_of(job.spec, largest).empty())
-      draft.waits[id] = does_not_fit(job.spec, largest);
+  const int largest = largest_node(draft.cluster());
+  for (const JobView* job : draft.cluster().active_jobs()) {
+    if (job->state == JobState::kProfiling)
+      draft.waits[job->id] = "profiling";
+    else if (!fits_a_node(job->spec, largest))
+      draft.waits[job->id] = does_not_fit(job->spec, largest);
     else
-      draft.waits[id] = "no_forecast";  // until an offer is found
+      draft.waits[job->id] = "no_forecast";  // until an offer is found
   }
   for (const Candidate& candidate : draft.round.forecast.candidates) {
     const Assignment& what = candidate.what;
     const auto job = draft.cluster().jobs.find(what.job);
     if (what.mode != Mode::kNormal || what.partner || candidate.members.size() != 1) continue;
     if (job == draft.cluster().jobs.end() || !may_be_offered(job->second)) continue;
-    if (!has_size(draft, what.job, what.gpus)) continue;
+    if (!has_size(job->second.spec, what.gpus, largest)) continue;
     Offer offer{.candidate = &candidate, .first = what.job, .progressing = {what.job}};
     note_what_runs(draft.cluster(), offer);
     draft.offers.push_back(std::move(offer));
@@ -88,6 +82,7 @@ Result<> offer_alone(Draft& draft) {
 
 Result<> offer_pairs(Draft& draft) {
   const auto& jobs = draft.cluster().jobs;
+  const int largest = largest_node(draft.cluster());
   for (const Candidate& candidate : draft.round.forecast.candidates) {
     const Assignment& what = candidate.what;
     if (what.mode == Mode::kNormal || !what.partner || *what.partner == what.job) continue;
@@ -97,8 +92,8 @@ Result<> offer_pairs(Draft& draft) {
         what.mode == Mode::kTemporal && partner->second.state == JobState::kSucceeded;
     if (!source_is_done && !may_be_offered(partner->second)) continue;
     if (candidate.members.size() != (source_is_done ? 1u : 2u)) continue;
-    if (!has_size(draft, what.job, what.gpus)) continue;
-    if (!source_is_done && !has_size(draft, *what.partner, what.gpus)) continue;
+    if (!has_size(job->second.spec, what.gpus, largest)) continue;
+    if (!source_is_done && !has_size(partner->second.spec, what.gpus, largest)) continue;
     Offer offer{.candidate = &candidate, .first = what.job};
     if (!source_is_done) {
       offer.first = std::min(what.job, *what.partner);

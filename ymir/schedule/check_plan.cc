@@ -147,9 +147,9 @@ Result<> check_plan(const Round& round, const Plan& plan) {
     if (line.reason.empty()) return broken("waits without a reason: " + to_string(line.job));
     if (!waiting.insert(line.job).second) return broken("waits twice: " + to_string(line.job));
   }
-  for (const auto& [id, job] : cluster.jobs)
-    if (job.active() && !placed.contains(id) && !waiting.contains(id))
-      return broken("neither runs nor waits: " + to_string(id));
+  for (const JobView* job : cluster.active_jobs())
+    if (!placed.contains(job->id) && !waiting.contains(job->id))
+      return broken("neither runs nor waits: " + to_string(job->id));
   return Ok{};
 }
 

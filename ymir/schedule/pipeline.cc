@@ -45,13 +45,18 @@ Error broken(std::string_view pass, const std::string& what) {
 
 // What must hold after every pass.
 Result<> check_draft(const Draft& draft, std::string_view pass) {
-  std::map<JobId, bool> alone_on_offer;
+  std::vector<JobId> jobs, on_offer;  // with something alone, at all and still
   for (const Offer& offer : draft.offers) {
     if (offer.utility < 0) return broken(pass, "negative utility");
-    if (!offer.second) alone_on_offer[offer.first] |= offer.dropped.empty();
+    if (offer.second) continue;
+    if (jobs.empty() || jobs.back() != offer.first) jobs.push_back(offer.first);
+    if (offer.dropped.empty() && (on_offer.empty() || on_offer.back() != offer.first))
+      on_offer.push_back(offer.first);
   }
-  for (const auto& [job, on_offer] : alone_on_offer)
-    if (!on_offer) return broken(pass, "nothing alone is on offer for " + to_string(job));
+  std::ranges::sort(on_offer);
+  for (const JobId job : jobs)
+    if (!std::ranges::binary_search(on_offer, job))
+      return broken(pass, "nothing alone is on offer for " + to_string(job));
   std::set<JobId> served;
   for (const std::size_t i : draft.chosen) {
     const Offer& offer = draft.offers.at(i);
@@ -79,6 +84,11 @@ Result<> read(const std::string& key, const std::string& value, PipelineOptions&
     if (value == "off") options.off.emplace(pass->name);
     return Ok{};
   }
+  if (key == "stop_loss" || key == "consolidate") {
+    if (value != "on" && value != "off") return invalid("on or off");
+    (key == "stop_loss" ? options.stop_loss : options.consolidate) = value == "on";
+    return Ok{};
+  }
   UtilityOptions& utility = options.utility;
   const std::map<std::string, std::function<void(double)>> numbers{
       {"partner_wait_max", [&](double x) { options.partner_wait_max = Seconds(x); }},
@@ -95,7 +105,7 @@ Result<> read(const std::string& key, const std::string& value, PipelineOptions&
        [&](double x) { utility.hard_tier = static_cast<int>(std::clamp(x, -1.0, 1e9)); }}};
   const auto setter = numbers.find(key);
   if (setter == numbers.end()) {
-    std::vector<std::string> names;
+    std::vector<std::string> names{"consolidate", "stop_loss"};
     for (const auto& [name, set] : numbers) names.push_back(name);
     const auto near = nearest(key, names, 3);
     return invalid("unknown setting" + (near ? ", did you mean " + *near : std::string()) +
@@ -143,6 +153,7 @@ Result<Decision> Pipeline::decide(const Round& round) const {
     YMIR_TRY(check_draft(draft, pass.name));
   }
   decision.plan = std::move(draft.plan);
+  decision.plan.spread = !options_.consolidate;
   return decision;
 }
 

@@ -20,10 +20,13 @@ struct PipelineOptions {
   // A job that has made no progress for so long waits for no partner any more.
   Seconds partner_wait_max{1200};
   double relative_gap = 0;      // 0: proved optimum
+  bool stop_loss = true;        // off: a pair runs until both have ended
+  bool consolidate = true;      // off: runs go to the emptiest nodes, not to the fewest
   std::set<std::string> off{};  // names of passes
 
-  // Reads "partner_wait_max", "relative_gap", "pass.NAME" and the knobs of UtilityOptions by name.
-  // kInvalidArgument names the key, the rule and, for an unknown key, the nearest known one.
+  // Reads "partner_wait_max", "relative_gap", "stop_loss", "consolidate", "pass.NAME" and the knobs
+  // of UtilityOptions by name. kInvalidArgument names the key, the rule and, for an unknown key,
+  // the nearest known one.
   static Result<PipelineOptions> from(const std::map<std::string, std::string>& settings);
   Result<> validate() const;
 };
@@ -34,6 +37,7 @@ class Pipeline final : public Policy {
       : name_(std::move(name)), options_(std::move(options)) {}
   std::string_view name() const override { return name_; }
   Result<Decision> decide(const Round& round) const override;
+  bool stops_losses() const override { return options_.stop_loss; }
 
   // In the order in which they run.
   static std::vector<std::string> passes();

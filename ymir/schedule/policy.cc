@@ -1,11 +1,15 @@
 #include "ymir/schedule/policy.h"
 
+#include <algorithm>
 #include <functional>
-#include <vector>
 
 #include "ymir/base/text.h"
 #include "ymir/schedule/budget_walk.h"
+#include "ymir/schedule/optimus.h"
 #include "ymir/schedule/pipeline.h"
+#include "ymir/schedule/settings.h"
+#include "ymir/schedule/themis.h"
+#include "ymir/schedule/tiresias.h"
 
 namespace ymir {
 
@@ -16,24 +20,37 @@ using Made = Result<std::unique_ptr<Policy>>;
 
 struct Line {
   std::string_view name;
+  bool elastic = false;  // chooses the size; the others give what is asked for
   std::function<Made(std::string, const Settings&)> make;
 };
 
+// "srtf" of "srtf:non-preemptive" and of "srtf@titan".
+std::string_view family(std::string_view name) { return name.substr(0, name.find_first_of(":@")); }
+
 // The settings of a textbook policy: NAME.request and NAME.hysteresis.
 Made budget_walk(std::string name, BudgetWalkOptions options, const Settings& settings) {
-  for (const auto& [key, value] : settings) {
-    if (key == "request" && (value == "smallest" || value == "largest")) {
-      options.largest_size = value == "largest";
-    } else if (key == "hysteresis" && options.preempts && (value == "on" || value == "off")) {
-      options.hysteresis = value == "on";
-    } else {
-      return Error{ErrorCode::kInvalidArgument,
-                   name + " knows request=smallest|largest" +
-                       (options.preempts ? ", hysteresis=on|off" : "") + ", not " + key + "=" +
-                       value};
-    }
-  }
+  std::string request = "smallest";
+  SettingsReader reader(name, settings);
+  reader.choice("request", {"smallest", "largest"}, request);
+  if (options.preempts) reader.flag("hysteresis", options.hysteresis);
+  YMIR_TRY(reader.done());
+  options.largest_size = request == "largest";
   return Made(std::make_unique<BudgetWalk>(std::move(name), options));
+}
+
+Made tiresias(std::string name, const Settings& settings) {
+  YMIR_TRY_ASSIGN(TiresiasOptions options, TiresiasOptions::from(settings));
+  return Made(std::make_unique<Tiresias>(std::move(name), std::move(options)));
+}
+
+Made optimus(std::string name, const Settings& settings) {
+  YMIR_TRY(SettingsReader(name, settings).done());
+  return Made(std::make_unique<Optimus>(std::move(name)));
+}
+
+Made themis(std::string name, const Settings& settings) {
+  YMIR_TRY_ASSIGN(const ThemisOptions options, ThemisOptions::from(settings));
+  return Made(std::make_unique<Themis>(std::move(name), options));
 }
 
 auto walk(BudgetWalkOptions options) {
@@ -56,32 +73,72 @@ auto pipeline(Settings fixed) {
 const std::vector<Line>& table() {
   using Key = BudgetWalkOptions::Key;
   static const std::vector<Line> lines{
-      {"ymir", pipeline({})},
-      {"ymir:no-transfer", pipeline({{"pass.pairs", "off"}})},
-      {"ymir:oracle", pipeline({})},  // the caller gives it an estimator that knows the truth
-      {"ymir:no-switch-cost", pipeline({{"hold_min", "1"}})},
-      {"ymir:no-ageing", pipeline({{"tau", "1e6"}, {"hard_tier", "0"}})},
-      {"fifo", walk({.key = Key::kSubmission})},
-      {"fifo:backfill", walk({.key = Key::kSubmission, .backfill = true})},
-      {"sjf", walk({.key = Key::kTime, .backfill = true})},
-      {"srtf", walk({.key = Key::kTime, .preempts = true, .backfill = true})},
-      {"srtf:non-preemptive", walk({.key = Key::kTime, .backfill = true})},
-      {"srsf", walk({.key = Key::kTimeTimesGpus, .preempts = true, .backfill = true})},
+      {"ymir", true, pipeline({})},
+      {"ymir:no-transfer", true, pipeline({{"pass.pairs", "off"}})},
+      // The caller gives these three beliefs of another kind.
+      {"ymir:oracle", true, pipeline({})},
+      {"ymir:no-estimator", true, pipeline({})},
+      {"ymir:no-stop-loss", true, pipeline({{"stop_loss", "off"}})},
+      {"ymir:no-consolidation", true, pipeline({{"consolidate", "off"}})},
+      {"ymir:no-switch-cost", true, pipeline({{"hold_min", "1"}})},
+      {"ymir:no-ageing", true, pipeline({{"tau", "1e6"}, {"hard_tier", "0"}})},
+      {"optimus", true, optimus},
+      {"tiresias", false, tiresias},
+      {"themis", false, themis},
+      {"fifo", false, walk({.key = Key::kSubmission})},
+      {"fifo:backfill", false, walk({.key = Key::kSubmission, .backfill = true})},
+      {"sjf", false, walk({.key = Key::kTime, .backfill = true})},
+      {"srtf", false, walk({.key = Key::kTime, .preempts = true, .backfill = true})},
+      {"srtf:non-preemptive", false, walk({.key = Key::kTime, .backfill = true})},
+      {"srsf", false, walk({.key = Key::kTimeTimesGpus, .preempts = true, .backfill = true})},
   };
   return lines;
 }
 
+const Line* find(std::string_view name) {
+  const auto line = std::ranges::find(table(), name, &Line::name);
+  return line == table().end() ? nullptr : &*line;
+}
+
+// Keys may name their policy ("tiresias.promote"): those of other policies are not this one's.
+Settings own_settings(std::string_view policy, const Settings& settings) {
+  Settings own;
+  for (const auto& [key, value] : settings) {
+    const std::size_t dot = key.find('.');
+    const std::string_view prefix = std::string_view(key).substr(0, dot);
+    const bool names_a_policy =
+        dot != std::string::npos &&
+        std::ranges::any_of(table(), [&](const Line& line) { return family(line.name) == prefix; });
+    if (!names_a_policy)
+      own[key] = value;
+    else if (prefix == family(policy))
+      own[key.substr(dot + 1)] = value;
+  }
+  return own;
+}
+
 }  // namespace
+
+std::vector<std::string> policy_names() {
+  std::vector<std::string> names;
+  for (const Line& line : table()) names.emplace_back(line.name);
+  return names;
+}
+
+bool is_elastic(std::string_view policy) {
+  const Line* line = find(policy);
+  return line != nullptr && line->elastic;
+}
 
 Result<std::unique_ptr<Policy>> make_policy(std::string_view name,
                                             const std::map<std::string, std::string>& settings) {
-  std::vector<std::string> known;
-  for (const Line& line : table()) {
-    if (line.name == name) return line.make(std::string(name), settings);
-    known.emplace_back(line.name);
-  }
-  return Error{ErrorCode::kNotFound,
-               "no policy " + std::string(name) + " (known: " + join(known, ", ") + ")"};
+  if (const Line* line = find(name); line != nullptr)
+    return line->make(std::string(name), own_settings(name, settings));
+  const std::vector<std::string> known = policy_names();
+  const auto near = nearest(name, known, 3);
+  return Error{ErrorCode::kNotFound, "no policy " + std::string(name) +
+                                         (near ? ", did you mean " + *near : "") +
+                                         " (known: " + join(known, ", ") + ")"};
 }
 
 }  // namespace ymir

@@ -14,6 +14,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ymir/base/result.h"
 #include "ymir/core/forecast.h"
@@ -45,13 +46,21 @@ class Policy {
   // Returns a plan that satisfies check_plan(round, plan). A job in no assignment waits, and
   // plan.waiting says why. When the effort is spent, the best plan so far: nothing is always one.
   virtual Result<Decision> decide(const Round& round) const = 0;
+
+  // Whether a wrong pairing is taken back before both have ended (`ymir:no-stop-loss` does not).
+  virtual bool stops_losses() const { return true; }
 };
 
 // Returns the policy called `name` ("ymir", "ymir:no-transfer", "srtf", "fifo", ...), with
 // `settings` (knobs of Utility, passes switched off: "pass.filter_gain" = "off"), or kNotFound /
-// kInvalidArgument with the known names in the message.
+// kInvalidArgument with the known names in the message. A key may name its policy
+// ("srtf.hysteresis" is meant for srtf and its variants); keys of other policies are left to them.
 Result<std::unique_ptr<Policy>> make_policy(
     std::string_view name, const std::map<std::string, std::string>& settings = {});
+
+std::vector<std::string> policy_names();
+// Whether the policy chooses how many GPUs a job gets; the others give what it asks for.
+bool is_elastic(std::string_view policy);
 
 // Checks what every plan must satisfy, whoever made it: each active job stands at most once (as
 // partner too), GPUs fit, partners share backbone and trust domain and both allow the mode, none is

@@ -23,6 +23,19 @@ std::vector<int> sizes_of(const JobSpec& spec, int largest) {
   return sizes;
 }
 
+bool has_size(const JobSpec& spec, int gpus, int largest) {
+  const int least = std::max(spec.min_gpus, 1);
+  if (gpus < least || gpus > std::min(spec.max_gpus, largest)) return false;
+  if (!spec.sizes.empty()) return std::ranges::count(spec.sizes, gpus) > 0;
+  return gpus == least || (gpus & (gpus - 1)) == 0;
+}
+
+bool fits_a_node(const JobSpec& spec, int largest) {
+  const int most = std::min(spec.max_gpus, largest), least = std::max(spec.min_gpus, 1);
+  if (spec.sizes.empty()) return least <= most;
+  return std::ranges::any_of(spec.sizes, [&](int size) { return size >= least && size <= most; });
+}
+
 std::string does_not_fit(const JobSpec& spec, int largest) {
   const int least =
       spec.sizes.empty() ? spec.min_gpus : std::max(spec.min_gpus, spec.sizes.front());

@@ -3,11 +3,11 @@
 //
 //   rho      = clip((age + fair_remaining) / isolated, 0.25, 8)       unfairness; 1 = fair
 //   priority = rho^unfairness * clip((3600 s / fair_remaining)^shortness, 1/8, 8)
-//   ageing   = 1 + (idle rounds / tau)^2, for members that make progress in this round; never
-//   clipped speed-up = fair_remaining / finish psi      = (1 + spread) * speed-up / (speed-up +
-//   spread)     concave, 1 at the fair share hold     = 1 when nothing changes, else max(hold_min,
-//   1 - switch / max(120 s, min(hold, finish))) value    = hold * transfer_weight^transfer * sum
-//   over members of priority * ageing * psi
+//   ageing   = 1 + (idle rounds / tau)^2, for members that progress in this round; never clipped
+//   speed-up = fair_remaining / finish
+//   psi      = (1 + spread) * speed-up / (speed-up + spread)     concave, 1 at the fair share
+//   hold     = 1 when unchanged, else max(hold_min, 1 - switch / max(120 s, min(hold, finish)))
+//   value    = hold * transfer_weight^transfer * sum over members of priority * ageing * psi
 //
 // Waiting ends for every job: ageing grows without bound and only a job's own progress resets it
 // (wait_bound() is the proof in a number); jobs that made no progress for `hard_tier` rounds get a
@@ -24,13 +24,15 @@
 
 namespace ymir {
 
+// Defaults of spread and hold: measured on half of the public traces
+// (docs/benchmarks/scheduling.md).
 struct UtilityOptions {
   double unfairness = 1;        // exponent of rho: pull of finish-time fairness
   double shortness = 0.5;       // exponent: bias to what ends soon; on the remaining work
-  double spread = 2;            // small: everybody gets a little; large: GPUs go where they scale
+  double spread = 5;            // small: everybody gets a little; large: GPUs go where they scale
   double transfer = 1;          // exponent of the transfer weight beyond the time it saves
   double tau = 60;              // rounds of waiting after which the priority has doubled
-  Seconds hold{300};            // expected life of a configuration; smaller = stickier
+  Seconds hold{450};            // expected life of a configuration; smaller = stickier
   double hold_min = 0.25;       // of the value is left, however long a switch takes
   double least_transfer = 1.1;  // smallest transfer weight on offer (running pairs are exempt)
   int hard_tier = 60;           // rounds without progress; 0: off

@@ -20,8 +20,11 @@ CandidateFacts alone(double age, double fair, double isolated, int idle, double 
   return facts;
 }
 
+// Whatever the defaults are.
+const UtilityOptions kByHand{.spread = 2, .hold = Seconds(300)};
+
 TEST(Utility, EqualsATableComputedByHand) {
-  const Utility utility{UtilityOptions{}};
+  const Utility utility{kByHand};
 
   // rho = (1800 + 3600) / 3600 = 1.5; shortness 1; psi at the fair share 1.
   EXPECT_DOUBLE_EQ(utility.value(alone(1800, 3600, 3600, 0, 3600)), 1.5);
@@ -39,7 +42,7 @@ TEST(Utility, EqualsATableComputedByHand) {
 }
 
 TEST(Utility, WeighsTransferAndSwitching) {
-  const Utility utility{UtilityOptions{}};
+  const Utility utility{kByHand};
   CandidateFacts pair = alone(0, 3600, 3600, 0, 3600);
   pair.members.push_back(pair.members[0]);
   pair.transfer_weight = 1.5;
@@ -52,7 +55,7 @@ TEST(Utility, WeighsTransferAndSwitching) {
 }
 
 TEST(Utility, ASwitchLongerThanTheHoldingTimeLeavesTheCandidateOnOffer) {
-  const Utility utility{UtilityOptions{}};
+  const Utility utility{kByHand};
   CandidateFacts facts = alone(0, 3600, 3600, 0, 3600);
   facts.unchanged = false;
   facts.switching = Seconds(300);

@@ -107,6 +107,7 @@ bool power_of_two(int n) { return n > 0 && (n & (n - 1)) == 0; }
 
 Capacity capacity_of(const Draft& draft) {
   Capacity capacity{.gpus = draft.cluster().num_gpus(), .blocks = {}};
+  if (draft.cluster().places.size() == 1) return capacity;  // its slots are all alike
   const int largest = largest_node(draft.cluster());
   const bool equal_nodes = std::ranges::all_of(
       draft.cluster().places, [&](const auto& entry) { return entry.second.num_slots == largest; });

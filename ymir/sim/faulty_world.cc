@@ -15,11 +15,11 @@ bool by_agent(const Event& event) {
 }  // namespace
 
 Result<> FaultOptions::validate() const {
-  for (const double p : {lose_request, delay_report, double_report})
+  for (const double p : {lose_request, delay_report, double_report, slow_decision})
     if (!(p >= 0 && p < 1))
       return Error{ErrorCode::kInvalidArgument, "a fault's probability must be in [0, 1)"};
-  if (longest_delay.count() < 0)
-    return Error{ErrorCode::kInvalidArgument, "longest_delay can't be negative"};
+  if (longest_delay.count() < 0 || longest_decision.count() < 0)
+    return Error{ErrorCode::kInvalidArgument, "delays can't be negative"};
   return Ok{};
 }
 
@@ -59,6 +59,11 @@ Time FaultyWorld::next_due() const {
 }
 
 std::vector<Event> FaultyWorld::wait(Time deadline) {
+  // After a round the controller asks what happened meanwhile, without waiting.
+  if (deadline <= inner_.now() && rng_.chance(options_.slow_decision)) {
+    deadline = inner_.now() + options_.longest_decision * rng_.uniform();
+    ++slow_;
+  }
   for (Event& event : inner_.wait(std::min(deadline, next_due()))) take(std::move(event));
   std::vector<Event> events;
   for (auto& [run, queue] : late_)

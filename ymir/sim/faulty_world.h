@@ -1,5 +1,6 @@
 // FaultyWorld: a wrapper that makes the way between controller and cluster bad, by a seed: requests
-// get lost (the controller asks again), reports come late, twice, or out of order between runs.
+// get lost (the controller asks again), reports come late, twice, or out of order between runs, and
+// a decision takes time, in which the world goes on.
 // Reports of one run keep their order and are never lost for good: an agent numbers them and sends
 // them again until they are acknowledged. Deterministic. One thread.
 #pragma once
@@ -19,6 +20,8 @@ struct FaultOptions {
   double delay_report = 0;  // probability that it comes late, and with it all behind it
   Seconds longest_delay{5};
   double double_report = 0;  // probability that it comes once more
+  double slow_decision = 0;  // probability that the controller is busy when it asks what happened
+  Seconds longest_decision{30};
   Result<> validate() const;
 };
 
@@ -40,6 +43,7 @@ class FaultyWorld final : public World {
   std::uint64_t num_lost() const { return lost_; }
   std::uint64_t num_delayed() const { return delayed_; }
   std::uint64_t num_doubled() const { return doubled_; }
+  std::uint64_t num_slow() const { return slow_; }
 
  private:
   struct Late {
@@ -54,7 +58,7 @@ class FaultyWorld final : public World {
   Rng rng_;
   // Reports on their way, by run (0: about none): each queue in its order.
   std::map<RunId, std::deque<Late>> late_;
-  std::uint64_t lost_ = 0, delayed_ = 0, doubled_ = 0;
+  std::uint64_t lost_ = 0, delayed_ = 0, doubled_ = 0, slow_ = 0;
 };
 
 }  // namespace ymir

@@ -6,17 +6,31 @@
 // with speed-up 1 + gain is a head start of gain / (1 + gain) (negative: a setback); in a spatial
 // pair progress grows 1 + gain times as fast, and a joint step takes `joint` times as long as one
 // of the slower member. Pure, any thread; only + - * / so that every machine agrees.
+//
+// Gains belong to pairs of jobs, or, where there are many jobs of few kinds, to pairs of families.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "ymir/base/time.h"
 #include "ymir/core/job.h"
 
 namespace ymir {
+
+// Measured seconds of a step by GPUs and the nodes that they lie on.
+struct StepTimes {
+  struct Row {
+    int gpus = 1, nodes = 1;
+    double seconds = 0;
+    bool operator==(const Row&) const = default;
+  };
+  std::vector<Row> rows{};  // ascending by GPUs, then nodes; empty: the job's step_time and scaling
+  std::string source{};     // where they come from: "throughput_per_job.csv"
+};
 
 struct JobTruth {
   std::int64_t steps = 100;           // alone, to the target
@@ -24,6 +38,8 @@ struct JobTruth {
   std::int64_t max_steps = 400;       // ends here, target or not
   Seconds step_time{1};               // on one GPU
   double scaling = 0.95;              // speed on 2 g GPUs / speed on g GPUs / 2
+  StepTimes table{};                  // goes before these two
+  Seconds start_time{-1};             // of its runs; below 0: as the world says
   double start_metric = 0.5;          // before the first step
   double target_metric = 0.9;         // at progress 1
   double noise = 0;                   // half width of the uniform error of an evaluation
@@ -37,26 +53,46 @@ struct SpatialTruth {
 
 class JobModel {
  public:
-  void add(JobId job, JobTruth truth) { jobs_[job] = std::move(truth); }
+  void add(JobId job, JobTruth truth);  // ids from 1, few gaps
   void set_temporal(JobId source, JobId target, double gain) { temporal_[{source, target}] = gain; }
   void set_spatial(JobId first, JobId second, SpatialTruth truth);
+  // Of every two jobs of the families of which nothing is set by job. Of one family: both gains
+  // must be equal. Families without jobs are ignored.
+  void set_family_temporal(const std::string& source, const std::string& target, double gain);
+  void set_family_spatial(const std::string& first, const std::string& second, SpatialTruth truth);
 
-  const JobTruth& job(JobId job) const { return jobs_.at(job); }
+  const JobTruth& job(JobId job) const { return entry(job).truth; }
+  // An index that jobs of one family share.
+  int family(JobId job) const { return entry(job).family; }
+  int num_families() const { return static_cast<int>(families_.size()); }
+  bool gains_by_family() const { return temporal_.empty() && spatial_.empty(); }
   double temporal_gain(JobId source, JobId target) const;  // 0 when nothing was set
   double head_start(JobId source, JobId target) const;     // in progress
   SpatialTruth spatial(JobId first, JobId second) const;   // first < second
 
-  Seconds step_time(JobId job, int gpus) const;
-  Seconds joint_step_time(JobId first, JobId second, int gpus) const;
+  // On the fewest nodes, or on `nodes`. Measured times go before; between two measured GPU counts
+  // the speed is linear, between node counts the time; beyond the last it stays.
+  Seconds step_time(JobId job, int gpus, int nodes = 0) const;
+  Seconds joint_step_time(JobId first, JobId second, int gpus, int nodes = 0) const;
   double metric(JobId job, double progress) const;
   double loss(JobId job, double progress) const;
   // The progress at which the metric has that value: the inverse of metric().
   double progress_at(JobId job, double metric) const;
 
  private:
-  std::map<JobId, JobTruth> jobs_;
+  struct Entry {
+    JobTruth truth{};
+    int family = -1;  // no such job
+  };
+  const Entry& entry(JobId job) const;
+  int family_index(const std::string& name);
+
+  std::vector<Entry> jobs_;  // by id
+  std::map<std::string, int> families_;
   std::map<std::pair<JobId, JobId>, double> temporal_;
   std::map<std::pair<JobId, JobId>, SpatialTruth> spatial_;
+  std::vector<std::vector<double>> family_temporal_;         // [source][target]; short: 0
+  std::vector<std::vector<SpatialTruth>> family_spatial_{};  // [first][second]
 };
 
 }  // namespace ymir

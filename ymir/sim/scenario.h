@@ -8,14 +8,15 @@
 //   believe  a->b gain=+0.30        believe a+b gain=+0.2,+0.1 joint=1.2
 //   truth    a->b gain=-0.05        truth   a+b gain=-0.1,+0.0 joint=1.3
 //   at       100s cancel b | hold b | release b | kill b | lose node1 [until 300s] | restart
-//   faults   seed=3 lose=0.1 delay=0.2 double=0.1
+//   faults   seed=3 lose=0.1 delay=0.2 double=0.1 slow=0.2 decision=30s
 //   expect   b: Submitted Profiled Started(temporal,a) Evaluated Split Started(normal) Finished
 //   expect   b.steps_lost == 0   a.finished before 400s   log.same_twice
 //
-// What is believed is the truth, except where a believe line says otherwise; `beliefs=estimator` on
-// the cluster line asks the real estimator instead. The words after `expect JOB:` must appear in
-// that order, others may stand between. At the end of every run the invariants of
-// check_invariants() hold, expected or not.
+// With span=yes on the cluster line one run may span several nodes. A policy that knows no
+// estimator (ymir:no-estimator) believes what was declared. What is believed is the truth, except
+// where a believe line says otherwise; `beliefs=estimator` on the cluster line asks the real
+// estimator instead. The words after `expect JOB:` must appear in that order, others may stand
+// between. At the end of every run the invariants of check_invariants() hold, expected or not.
 #pragma once
 
 #include <cstdint>
@@ -68,6 +69,9 @@ struct Scenario {
   OracleOptions beliefs{};
   std::map<std::pair<JobId, JobId>, double> temporal{};
   std::map<std::pair<JobId, JobId>, SpatialTruth> spatial{};
+  // The same by families of jobs, where the lines above say nothing.
+  std::map<std::pair<std::string, std::string>, double> family_temporal{};
+  std::map<std::pair<std::string, std::string>, SpatialTruth> family_spatial{};
   std::vector<ScenarioAction> actions{};
   FaultOptions faults{};
   bool faulty = false;

@@ -123,6 +123,7 @@ class Parser {
     YMIR_TRY(scenario_.controller.validate());
     YMIR_TRY(scenario_.faults.validate());
     scenario_.beliefs.start_time = scenario_.cluster.start_time;
+    scenario_.beliefs.declared = scenario_.policy == "ymir:no-estimator";
     return std::move(scenario_);
   }
 
@@ -139,6 +140,7 @@ class Parser {
     if (gpus.size() == 1) gpus.resize(static_cast<std::size_t>(nodes), gpus.front());
     if (std::ssize(gpus) != nodes) return wrong("gpus= names another number of nodes than nodes=");
     scenario_.cluster.nodes = gpus;
+    READ(scenario_.cluster.one_place, yes_no(pairs.get("span", "no")));
     scenario_.policy = pairs.get("policy", "ymir");
     double value = 0;
     READ(value, seconds(pairs.get("round", "120s")));
@@ -337,6 +339,9 @@ class Parser {
     double longest = 0;
     READ(longest, seconds(pairs.get("longest", "5s")));
     scenario_.faults.longest_delay = Seconds(longest);
+    READ(scenario_.faults.slow_decision, number(pairs.get("slow", "0")));
+    READ(longest, seconds(pairs.get("decision", "30s")));
+    scenario_.faults.longest_decision = Seconds(longest);
     scenario_.faulty = true;
     return pairs.done();
   }

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
+#include <iterator>
+#include <span>
 
 #include "ymir/sim/scenario.h"
 
@@ -9,16 +12,15 @@ namespace ymir {
 namespace {
 
 // Tells the world when nobody is left, because a job may also end by the controller's decision.
+// After a restart the log is observed from its beginning again.
 Beliefs watched(Beliefs beliefs, SimWorld& world, const Scenario& scenario) {
   const auto observe = beliefs.observe;
-  const std::size_t num_jobs = scenario.jobs.size();
-  beliefs.observe = [observe, &world, &scenario, num_jobs](const Event& event,
-                                                           const Snapshot& after) {
+  beliefs.observe = [observe, &world, &scenario, ended = std::size_t{0}](
+                        const Event& event, const Snapshot& after) mutable {
     observe(event, after);
     if (scenario.watch) scenario.watch(event);
-    const bool all_ended =
-        std::ranges::all_of(after.jobs, [](const auto& entry) { return entry.second.ended(); });
-    if (after.jobs.size() == num_jobs && all_ended && after.runs.empty()) world.finish();
+    ended += std::holds_alternative<JobFinished>(event.body) ? 1 : 0;
+    if (ended == scenario.jobs.size() && after.runs.empty()) world.finish();
   };
   return beliefs;
 }
@@ -51,22 +53,38 @@ void plan_actions(const Scenario& scenario, SimWorld& world) {
   }
 }
 
-// Reads the whole log. Measured times are taken out: they are no part of what happened.
-Result<> read_log(const EventLog& log, ScenarioRun& run) {
-  std::vector<Event>& events = run.log;
-  while (events.size() < log.last_seq()) {
-    YMIR_TRY_ASSIGN(const std::vector<Event> some, log.read(events.size() + 1, 10'000));
-    if (some.empty()) return Error{ErrorCode::kCorruption, "the log ends early"};
-    events.insert(events.end(), some.begin(), some.end());
+// The log in memory, given away at the end without a copy.
+class Record final : public EventLog {
+ public:
+  Result<> append(std::span<const Event> batch) override {
+    YMIR_CHECK(batch.empty() || batch.front().seq == events_.size() + 1, "a gap in the log");
+    events_.insert(events_.end(), batch.begin(), batch.end());
+    return Ok{};
   }
-  for (Event& event : events) {
+  Result<std::vector<Event>> read(std::uint64_t from, std::size_t limit) const override {
+    const std::size_t first = std::min<std::size_t>(from == 0 ? 0 : from - 1, events_.size());
+    const auto begin = events_.begin() + static_cast<std::ptrdiff_t>(first);
+    return std::vector<Event>(
+        begin, begin + static_cast<std::ptrdiff_t>(std::min(limit, events_.size() - first)));
+  }
+  std::uint64_t last_seq() const override { return events_.size(); }
+  std::string head_hash() const override { return ""; }  // nobody asks in a simulation
+  std::deque<Event> take() && { return std::move(events_); }
+
+ private:
+  std::deque<Event> events_;  // never moves what it holds
+};
+
+// Measured times are taken out: they are no part of what happened.
+void keep_log(std::deque<Event> events, ScenarioRun& run) {
+  run.log.assign(std::make_move_iterator(events.begin()), std::make_move_iterator(events.end()));
+  for (Event& event : run.log) {
     auto* adopted = std::get_if<PlanAdopted>(&event.body);
     if (adopted == nullptr) continue;
     if (const auto solve = adopted->pass_ms.find("solve"); solve != adopted->pass_ms.end())
       run.solve_ms.push_back(solve->second);
     adopted->pass_ms.clear();
   }
-  return Ok{};
 }
 
 }  // namespace
@@ -79,6 +97,10 @@ JobModel model_of(const Scenario& scenario) {
     model.set_temporal(pair.first, pair.second, gain);
   for (const auto& [pair, truth] : scenario.spatial)
     model.set_spatial(pair.first, pair.second, truth);
+  for (const auto& [pair, gain] : scenario.family_temporal)
+    model.set_family_temporal(pair.first, pair.second, gain);
+  for (const auto& [pair, truth] : scenario.family_spatial)
+    model.set_family_spatial(pair.first, pair.second, truth);
   return model;
 }
 
@@ -89,7 +111,7 @@ Result<ScenarioRun> run_scenario(const Scenario& scenario, const MakeBeliefs& es
   FaultyWorld faulty(world, scenario.faults);
   World& way = scenario.faulty ? static_cast<World&>(faulty) : world;
   YMIR_TRY_ASSIGN(const auto policy, make_policy(scenario.policy, scenario.settings));
-  const auto log = make_memory_log();
+  Record log;
   if (scenario.real_estimator && !estimator)
     return Error{ErrorCode::kInvalidArgument, "beliefs=estimator, but none was given"};
 
@@ -100,7 +122,7 @@ Result<ScenarioRun> run_scenario(const Scenario& scenario, const MakeBeliefs& es
     ++run.counts["controllers"];
     Beliefs beliefs = scenario.real_estimator ? estimator() : oracle.bind();
     YMIR_TRY_ASSIGN(const auto controller,
-                    Controller::create(options, way, *log, *policy,
+                    Controller::create(options, way, log, *policy,
                                        watched(std::move(beliefs), world, scenario)));
     YMIR_TRY(controller->run());
     run.state = controller->state();
@@ -109,7 +131,7 @@ Result<ScenarioRun> run_scenario(const Scenario& scenario, const MakeBeliefs& es
     world.controller_restarted();
     faulty.controller_restarted();
   }
-  YMIR_TRY(read_log(*log, run));
+  keep_log(std::move(log).take(), run);
   run.counts["steps_lost"] = world.steps_lost();
   run.counts["lost_requests"] = static_cast<std::int64_t>(faulty.num_lost());
   run.counts["delayed_reports"] = static_cast<std::int64_t>(faulty.num_delayed());

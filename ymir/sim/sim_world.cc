@@ -24,6 +24,8 @@ Result<> SimOptions::validate() const {
   for (const int slots : nodes)
     if (slots < 1 || slots > 1024)
       return Error{ErrorCode::kInvalidArgument, fmt::format("node with {} slots", slots)};
+  if (one_place && std::ranges::any_of(nodes, [&](int slots) { return slots != nodes.front(); }))
+    return Error{ErrorCode::kInvalidArgument, "nodes of one place must be of one size"};
   if (start_time.count() < 0 || check_time.count() < 0)
     return Error{ErrorCode::kInvalidArgument, "times of a simulation can't be negative"};
   return Ok{};
@@ -31,7 +33,11 @@ Result<> SimOptions::validate() const {
 
 SimWorld::SimWorld(SimOptions options, JobModel model)
     : options_(std::move(options)), model_(std::move(model)) {
-  for (int node = 0; node < static_cast<int>(options_.nodes.size()); ++node) join(node);
+  for (int node = 0; node < num_places(); ++node) join(node);
+}
+
+int SimWorld::num_places() const {
+  return options_.one_place ? 1 : static_cast<int>(options_.nodes.size());
 }
 
 void SimWorld::push(Happening happening) {
@@ -41,7 +47,8 @@ void SimWorld::push(Happening happening) {
 }
 
 void SimWorld::submit_at(Time at, JobId job, JobSpec spec) {
-  push({.at = at, .kind = Kind::kSubmit, .job = job, .spec = std::move(spec)});
+  specs_[job] = std::move(spec);
+  push({.at = at, .kind = Kind::kSubmit, .job = job});
 }
 void SimWorld::hold_at(Time at, JobId job) { push({.at = at, .kind = Kind::kHold, .job = job}); }
 void SimWorld::release_at(Time at, JobId job) {
@@ -93,10 +100,9 @@ std::vector<Event> SimWorld::wait(Time deadline) {
 std::optional<SimWorld::Bundle> SimWorld::happen(const Happening& what) {
   switch (what.kind) {
     case Kind::kSubmit:
-      specs_[what.job] = what.spec;
       return Bundle{.rank = kArrival,
                     .job = what.job,
-                    .bodies = {JobSubmitted{what.job, what.spec}},
+                    .bodies = {JobSubmitted{what.job, specs_.at(what.job)}},
                     .actor = "user"};
     case Kind::kHold:
       return Bundle{
@@ -112,15 +118,15 @@ std::optional<SimWorld::Bundle> SimWorld::happen(const Happening& what) {
                     .actor = "user"};
     case Kind::kChecked: {
       const JobTruth& truth = model_.job(what.job);
-      const DataFacts facts{.train_rows = truth.steps_per_epoch * what.spec.train.batch,
+      const DataFacts facts{.train_rows = truth.steps_per_epoch * specs_.at(what.job).train.batch,
                             .validation_rows = 1000,
                             .num_labels = 2,
                             .mean_tokens = 32,
                             .max_length = 128,
                             .steps_per_epoch = truth.steps_per_epoch,
                             .total_steps = truth.max_steps,
-                            .data_hash = what.spec.name,
-                            .backbone = what.spec.model};
+                            .data_hash = specs_.at(what.job).name,
+                            .backbone = specs_.at(what.job).model};
       return Bundle{.rank = kArrival, .job = what.job, .bodies = {DataChecked{what.job, facts}}};
     }
     case Kind::kKill:
@@ -147,10 +153,15 @@ void SimWorld::join(int node) {
   if (place_of_node_.contains(node)) return;
   const PlaceId place{next_place_++};
   place_of_node_[node] = place;
-  at_once_.push_back(
-      {.rank = kFault,
-       .bodies = {PlaceReady{place, fmt::format("node{}", node),
-                             options_.nodes[static_cast<std::size_t>(node)], options_.hardware}}});
+  PlaceReady ready{.place = place,
+                   .node = fmt::format("node{}", node),
+                   .num_slots = options_.nodes[static_cast<std::size_t>(node)],
+                   .hardware = options_.hardware};
+  if (options_.one_place) {
+    ready.node_slots = ready.num_slots;
+    ready.num_slots *= static_cast<int>(options_.nodes.size());
+  }
+  at_once_.push_back({.rank = kFault, .bodies = {std::move(ready)}});
 }
 
 SimWorld::Bundle SimWorld::lose(int node, bool place_too) {
@@ -170,7 +181,7 @@ SimWorld::Bundle SimWorld::lose(int node, bool place_too) {
 void SimWorld::controller_restarted() {
   broken_ = false;
   at_once_.clear();
-  for (int node = 0; node < static_cast<int>(options_.nodes.size()); ++node) {
+  for (int node = 0; node < num_places(); ++node) {
     if (!place_of_node_.contains(node)) continue;
     lose(node, false);
     join(node);
@@ -206,11 +217,10 @@ void SimWorld::lose_run(Run& run, const std::string& why, bool fault, Bundle& bu
 Result<> SimWorld::request(const Action& action) {
   if (const auto* order = std::get_if<StartRun>(&action)) start(*order);
   if (const auto* order = std::get_if<StopRun>(&action)) stop(*order);
-  if (const auto* order = std::get_if<CheckData>(&action))
-    push({.at = now_ + options_.check_time,
-          .kind = Kind::kChecked,
-          .job = order->job,
-          .spec = order->spec});
+  if (const auto* order = std::get_if<CheckData>(&action)) {
+    specs_[order->job] = order->spec;
+    push({.at = now_ + options_.check_time, .kind = Kind::kChecked, .job = order->job});
+  }
   return Ok{};
 }
 
@@ -236,15 +246,15 @@ void SimWorld::start(const StartRun& order) {
     task.next_loss = task.from.step;
     run.tasks.push_back(std::move(task));
   }
-  const int gpus = static_cast<int>(order.slots.size());
+  const int gpus = static_cast<int>(order.slots.size()), nodes = num_nodes(order);
   if (order.mode == Mode::kSpatial && run.tasks.size() == 2) {
     const JobId a = run.tasks[0].order.job, b = run.tasks[1].order.job;
     const SpatialTruth truth = model_.spatial(std::min(a, b), std::max(a, b));
     for (Task& task : run.tasks)
       task.rate *= 1 + (task.order.job == std::min(a, b) ? truth.gain_first : truth.gain_second);
-    run.step = model_.joint_step_time(std::min(a, b), std::max(a, b), gpus);
+    run.step = model_.joint_step_time(std::min(a, b), std::max(a, b), gpus, nodes);
   } else if (!run.tasks.empty()) {
-    run.step = model_.step_time(run.tasks.front().order.job, gpus);
+    run.step = model_.step_time(run.tasks.front().order.job, gpus, nodes);
   }
   if (refused_.contains(order.run) || !place_is_there || run.tasks.empty()) {
     run.ended = true;
@@ -252,11 +262,24 @@ void SimWorld::start(const StartRun& order) {
     at_once_.push_back(std::move(answer));
     return;
   }
-  push({.at = now_ + options_.start_time,
+  push({.at = now_ + start_time(run),
         .kind = Kind::kBegin,
         .job = answer.job,
         .run = order.run,
         .generation = run.generation});
+}
+
+int SimWorld::num_nodes(const StartRun& order) const {
+  if (!options_.one_place) return 1;
+  std::set<int> nodes;
+  for (const int slot : order.slots) nodes.insert(slot / options_.nodes.front());
+  return static_cast<int>(nodes.size());
+}
+
+Seconds SimWorld::start_time(const Run& run) const {
+  Seconds most{-1};
+  for (const Task& task : run.tasks) most = std::max(most, model_.job(task.order.job).start_time);
+  return most.count() < 0 ? options_.start_time : most;
 }
 
 void SimWorld::stop(const StopRun& order) {
@@ -315,7 +338,7 @@ SimWorld::Bundle SimWorld::begin(Run& run) {
   }
   Bundle bundle{.rank = kStart, .job = run.tasks.front().order.job};
   bundle.bodies.push_back(
-      RunStarted{run.order.run, StartKind::kWarm, options_.start_time.count() * 1000});
+      RunStarted{run.order.run, StartKind::kWarm, start_time(run).count() * 1000});
   schedule_next(run);
   return bundle;
 }

@@ -24,6 +24,8 @@ namespace ymir {
 
 struct SimOptions {
   std::vector<int> nodes{4};  // slots of each
+  // All nodes (then of one size) are one place: a run may span several.
+  bool one_place = false;
   std::string hardware = "simulated";
   Seconds start_time{2};             // from the order to the first step
   Seconds check_time{0};             // of the data check
@@ -110,7 +112,6 @@ class SimWorld final : public World {
     RunId run{};
     std::uint64_t generation = 0;
     int node = 0;
-    JobSpec spec{};
   };
   struct Later {
     bool operator()(const Happening& a, const Happening& b) const {
@@ -138,6 +139,9 @@ class SimWorld final : public World {
   Time time_of(const Run& run, std::int64_t step) const;
   std::int64_t boundary_after(const Run& run, Time at) const;
   void start(const StartRun& order);
+  int num_places() const;
+  int num_nodes(const StartRun& order) const;
+  Seconds start_time(const Run& run) const;
   void stop(const StopRun& order);
   void close(Run& run, const std::string& why, const std::set<JobId>& ended, Bundle& bundle);
   void lose_run(Run& run, const std::string& why, bool fault, Bundle& bundle);

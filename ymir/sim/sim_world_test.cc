@@ -71,6 +71,47 @@ TEST(JobModel, IsFasterOnMoreGpus) {
   EXPECT_LT(model.step_time(kA, 4), model.step_time(kA, 3));
 }
 
+TEST(JobModel, ReadsMeasuredTimesFirstAndIsLinearInSpeedBetweenThem) {
+  JobModel model;
+  model.add(kA, {.step_time = Seconds(100),
+                 .table = {.rows = {{1, 1, 8.0}, {2, 1, 4.0}, {2, 2, 5.0}, {4, 1, 2.0}}}});
+
+  EXPECT_DOUBLE_EQ(model.step_time(kA, 2).count(), 4);
+  EXPECT_DOUBLE_EQ(model.step_time(kA, 2, 2).count(), 5) << "on two nodes";
+  EXPECT_DOUBLE_EQ(model.step_time(kA, 4, 3).count(), 2) << "no other node count was measured";
+  EXPECT_DOUBLE_EQ(model.step_time(kA, 3).count(), 1 / 0.375) << "speeds 0.25 and 0.5";
+  EXPECT_DOUBLE_EQ(model.step_time(kA, 8).count(), 2) << "beyond the last it stays";
+}
+
+TEST(JobModel, TakesGainsOfFamiliesWhereNoneIsSetByJob) {
+  JobModel model;
+  model.add(kA, {.family = "x"});
+  model.add(kB, {.family = "y"});
+  model.set_family_temporal("x", "y", 0.5);
+  model.set_family_spatial("y", "x", {.gain_first = 0.1, .gain_second = 0.2, .joint = 1.5});
+
+  EXPECT_DOUBLE_EQ(model.temporal_gain(kA, kB), 0.5);
+  EXPECT_DOUBLE_EQ(model.temporal_gain(kB, kA), 0);
+  EXPECT_DOUBLE_EQ(model.spatial(kA, kB).gain_first, 0.2);
+  model.set_temporal(kA, kB, 2);
+  EXPECT_DOUBLE_EQ(model.temporal_gain(kA, kB), 2);
+}
+
+TEST(SimWorld, JoinsItsNodesToOnePlaceWhereRunsMaySpanThem) {
+  JobModel model;
+  model.add(kA,
+            {.steps = 10, .table = {.rows = {{2, 1, 1.0}, {2, 2, 3.0}}}, .start_time = Seconds(7)});
+  SimWorld world({.nodes = {2, 2}, .one_place = true}, std::move(model));
+  StartRun order = start_of(kA);
+  order.slots = {1, 2};
+  ASSERT_TRUE(world.request(order));
+
+  EXPECT_THAT(happens(world),
+              ElementsAre("PlaceReady@0", "RunStarted@7", "EpochEvaluated@37",
+                          "CheckpointCommitted@37", "JobFinished@37", "RunStopped@37"))
+      << "slots 1 and 2 lie on two nodes, and the job has its own start";
+}
+
 TEST(SimWorld, TellsARunFromItsStartToItsEnd) {
   SimWorld world({.nodes = {1}}, two_jobs());
   ASSERT_TRUE(world.request(start_of(kA)));

@@ -296,7 +296,8 @@ Result<> check_policies(const SimulationInput& input, const SimulateOptions& opt
   for (const std::string& policy : options.policies) {
     const artifact::Policy* from = find_artifact(policy);
     if (from == nullptr) {
-      const auto made = make_policy(policy, settings_for(policy, options));
+      const auto made = make_policy(policy, policy_settings(settings_for(policy, options)));
+      YMIR_TRY(errors_of(settings_for(policy, options), 0));
       if (!made) {
         Error error = made.error();
         if (error.code == ErrorCode::kNotFound)
@@ -366,56 +367,6 @@ Result<> SimulateOptions::validate() const {
     return wrong("the baseline is none of the policies: " + baseline);
   if (out.empty()) return wrong("no folder for the results");
   return Ok{};
-}
-
-Scenario scenario_of(const Workload& workload, const SimulateOptions& options,
-                     const std::string& policy) {
-  Scenario scenario{.name = "workload", .policy = policy, .settings = options.settings};
-  const int nodes = options.nodes > 0 ? options.nodes : workload.nodes;
-  const int slots = options.gpus_per_node > 0 ? options.gpus_per_node : workload.gpus_per_node;
-  scenario.cluster.nodes.assign(static_cast<std::size_t>(nodes), slots);
-  scenario.cluster.seed = options.seeds.front();
-  scenario.cluster.start_time = Seconds(15);
-  scenario.controller.round = options.interval.count() > 0 ? options.interval : Seconds(120);
-  scenario.controller.round_on_events = false;  // as every cluster simulator: at the rounds only
-  const bool elastic = policy.starts_with("ymir");
-  std::map<std::string, std::vector<JobId>> by_task;
-  for (const WorkloadJob& given : workload.jobs) {
-    ScenarioJob job{.name = given.name, .at = from_seconds(given.at)};
-    job.truth = truth_of(given);
-    job.truth.noise = options.noise;
-    job.spec.name = given.name;
-    job.spec.model = given.backbone;
-    job.spec.method.targets = {"query", "value"};
-    job.spec.target = {"accuracy", job.truth.target_metric};
-    job.spec.stop = {.max_epochs = 0, .max_steps = given.max_steps};
-    job.spec.min_gpus = elastic ? given.min_gpus : std::min(given.gpus, slots);
-    job.spec.max_gpus = elastic ? std::min(given.max_gpus, slots) : job.spec.min_gpus;
-    job.spec.sharing.allow = given.share;
-    job.spec.sharing.trust_domain = "all";
-    job.spec.sharing.max_wait_for_partner = Seconds(1200);
-    scenario.jobs.push_back(std::move(job));
-    by_task[given.backbone + "/" + given.task].push_back(JobId{scenario.jobs.size()});
-  }
-  for (const auto& [pair, gain] : workload.temporal) {
-    const std::size_t arrow = pair.find('>');
-    if (arrow == std::string::npos) continue;
-    for (const JobId source : by_task[pair.substr(0, arrow)])
-      for (const JobId target : by_task[pair.substr(arrow + 1)])
-        if (source != target) scenario.temporal[{source, target}] = gain;
-  }
-  for (const auto& [pair, v] : workload.spatial) {
-    const std::size_t plus = pair.find('+');
-    if (plus == std::string::npos) continue;
-    for (const JobId a : by_task[pair.substr(0, plus)])
-      for (const JobId b : by_task[pair.substr(plus + 1)])
-        if (a < b)
-          scenario.spatial[{a, b}] = {v[0], v[1], v[2]};
-        else
-          scenario.spatial[{b, a}] = {v[1], v[0], v[2]};
-  }
-  scenario.beliefs.start_time = scenario.cluster.start_time;
-  return scenario;
 }
 
 Result<std::vector<SimulationSummary>> simulate(const SimulationInput& input,

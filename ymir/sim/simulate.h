@@ -70,6 +70,11 @@ Result<std::vector<SimulationSummary>> simulate(const Workload& workload,
                                                 const SimulateOptions& options,
                                                 const MakeBeliefs& estimator);
 
+// What the settings error.LINK say of the beliefs of a simulation; the others are the policy's.
+Result<OracleErrors> errors_of(const std::map<std::string, std::string>& settings,
+                               std::uint64_t seed);
+std::map<std::string, std::string> policy_settings(std::map<std::string, std::string> settings);
+
 // The scenario that one policy of a simulation runs.
 Scenario scenario_of(const Workload& workload, const SimulateOptions& options,
                      const std::string& policy);

@@ -98,6 +98,34 @@ Result<> read_header(const Json& json, Workload& workload) {
   return read_gains(json, workload);
 }
 
+// [[gpus, nodes, seconds], ...], ascending.
+Result<StepTimes> read_table(const Json& json) {
+  StepTimes table;
+  const auto rows = json.find("table");
+  if (rows == json.end()) return table;
+  if (!rows->is_array() || rows->empty() || rows->size() > 4096)
+    return wrong("table must be a list of 1..4096 rows");
+  for (const Json& row : *rows) {
+    const bool numbers = row.is_array() && row.size() == 3 && row[0].is_number_integer() &&
+                         row[1].is_number_integer() && row[2].is_number();
+    if (!numbers) return wrong("a row of table must be [gpus, nodes, seconds]");
+    const StepTimes::Row made{row[0].get<int>(), row[1].get<int>(), row[2].get<double>()};
+    const bool sound = made.gpus >= 1 && made.gpus <= kMaxGpus && made.nodes >= 1 &&
+                       made.nodes <= made.gpus && made.seconds > 0 && made.seconds <= 1e6;
+    if (!sound) return wrong("a row of table is out of range");
+    if (!table.rows.empty() && std::pair(made.gpus, made.nodes) <=
+                                   std::pair(table.rows.back().gpus, table.rows.back().nodes))
+      return wrong("rows of table must ascend");
+    table.rows.push_back(made);
+  }
+  if (const auto source = json.find("table_source"); source != json.end()) {
+    if (!source->is_string() || source->get<std::string>().size() > 256)
+      return wrong("table_source must be a text of at most 256 bytes");
+    table.source = source->get<std::string>();
+  }
+  return table;
+}
+
 Result<WorkloadJob> read_job(const Json& json) {
   if (!json.is_object()) return wrong("not an object");
   Fields fields(json);
@@ -115,6 +143,8 @@ Result<WorkloadJob> read_job(const Json& json) {
   job.min_gpus = static_cast<int>(fields.whole("min_gpus", 1, 1, job.gpus));
   job.max_gpus = static_cast<int>(fields.whole("max_gpus", job.gpus, job.gpus, kMaxGpus));
   job.share = fields.yes_no("share", true);
+  job.start_s = fields.number("start_s", -1, -1, 1e6);
+  YMIR_TRY_ASSIGN(job.table, read_table(json));
   YMIR_TRY(fields.ok());
   return job;
 }
@@ -156,13 +186,19 @@ std::string to_text(const Workload& workload) {
               {"spatial", workload.spatial}};
   std::string text = canonical(header) + "\n";
   for (const WorkloadJob& job : workload.jobs) {
-    const Json line{{"name", job.name},           {"at", job.at},
-                    {"backbone", job.backbone},   {"task", job.task},
-                    {"steps", job.steps},         {"steps_per_epoch", job.steps_per_epoch},
-                    {"max_steps", job.max_steps}, {"step_time", job.step_time},
-                    {"scaling", job.scaling},     {"gpus", job.gpus},
-                    {"min_gpus", job.min_gpus},   {"max_gpus", job.max_gpus},
-                    {"share", job.share}};
+    Json line{{"name", job.name},           {"at", job.at},
+              {"backbone", job.backbone},   {"task", job.task},
+              {"steps", job.steps},         {"steps_per_epoch", job.steps_per_epoch},
+              {"max_steps", job.max_steps}, {"step_time", job.step_time},
+              {"scaling", job.scaling},     {"gpus", job.gpus},
+              {"min_gpus", job.min_gpus},   {"max_gpus", job.max_gpus},
+              {"share", job.share}};
+    if (job.start_s >= 0) line["start_s"] = job.start_s;
+    if (!job.table.rows.empty()) {
+      line["table_source"] = job.table.source;
+      for (const StepTimes::Row& row : job.table.rows)
+        line["table"].push_back(Json::array({row.gpus, row.nodes, row.seconds}));
+    }
     text += canonical(line) + "\n";
   }
   return text;
@@ -293,6 +329,8 @@ JobTruth truth_of(const WorkloadJob& job) {
           .max_steps = job.max_steps,
           .step_time = Seconds(job.step_time),
           .scaling = job.scaling,
+          .table = job.table,
+          .start_time = Seconds(job.start_s),
           .family = job.backbone + "/" + job.task};
 }
 

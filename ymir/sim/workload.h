@@ -7,6 +7,9 @@
 //    "max_steps":3600,"step_time":0.35,"scaling":0.93,"gpus":2,"min_gpus":1,"max_gpus":8,
 //    "share":true}
 //
+// Measured jobs have beside these "table":[[gpus,nodes,seconds a step],...], "table_source" (where
+// it comes from) and "start_s" (of each run).
+//
 // Gains belong to pairs of tasks of one backbone. Reading is bounded and names file:line.
 #pragma once
 
@@ -31,6 +34,8 @@ struct WorkloadJob {
   int min_gpus = 1;  // with fewer it does not run: a rigid job has min = gpus = max
   int max_gpus = 1;  // what it can use
   bool share = true;
+  StepTimes table{};    // measured; goes before step_time and scaling, names the sizes on offer
+  double start_s = -1;  // of each of its runs; below 0: as the simulation says
 };
 
 struct Workload {

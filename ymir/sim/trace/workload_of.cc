@@ -8,6 +8,7 @@
 
 #include "ymir/base/csv.h"
 #include "ymir/base/file.h"
+#include "ymir/sim/trace/measured.h"
 
 namespace ymir {
 namespace {
@@ -99,7 +100,11 @@ Result<Workload> workload_of(const Trace& trace, const std::string& profiles,
                              const TruthOptions& options) {
   Result<Workload> made = Error{ErrorCode::kInvalidArgument,
                                 "no truth is known for jobs of the format " + trace.format};
-  if (trace.format == "gavel")
+  if (trace.format == "titan")
+    made = titan_workload(trace, profiles, options);
+  else if (trace.format == "pollux")
+    made = pollux_workload(trace, profiles, options);
+  else if (trace.format == "gavel")
     made = gavel_workload(trace, profiles);
   else if (trace.format == "philly" || trace.format == "tiresias" ||
            trace.format == "alibaba2023" || trace.format == "swf")

@@ -1,0 +1,264 @@
+// Tables of docs/benchmarks/scheduling.md: workloads under several policies in one engine with one
+// truth. Each line is one workload and policy; the last lines give means over workloads.
+//
+//   schedule_tables --policies ymir:no-transfer,optimus --interval 60 --profiles DIR titan FILE...
+//   schedule_tables --policies ymir,srtf,tiresias --jobs 240 --gpus 32 --load 1 --seeds 10 generate
+//
+// Options: --nodes N --gpus-per-node G, --set KEY=VALUE (of policies; error.LINK=SPEC of beliefs;
+// truth.KEY of the workload), --base POLICY (ratios to it), --threads T (over policies and seeds).
+#include <sys/resource.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <iostream>
+#include <mutex>
+#include <thread>
+
+#include "ymir/base/file.h"
+#include "ymir/base/text.h"
+#include "ymir/sim/simulate.h"
+#include "ymir/sim/trace/trace.h"
+#include "ymir/sim/trace/workload_of.h"
+
+namespace ymir {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> policies{"ymir:no-transfer", "optimus"};
+  std::map<std::string, std::string> settings{};
+  std::map<std::string, std::string> truth{};
+  std::string format{}, profiles{};
+  std::vector<std::string> files{};
+  int nodes = 8, width = 4, jobs = 240, seeds = 1, threads = 1;
+  double interval = 120, load = 1;
+  std::string base{};
+};
+
+struct Row {
+  std::string workload{}, policy{};
+  double avg = 0, p50 = 0, p99 = 0, most = 0, cpu_s = 0;
+  int finished = 0, censored = 0, merged = 0, split = 0, starts = 0;
+  std::int64_t rounds = 0;
+};
+
+double quantile(const std::vector<double>& sorted, double p) {
+  if (sorted.empty()) return std::nan("");
+  const double rank = static_cast<double>(sorted.size() - 1) * p;
+  const auto below = static_cast<std::size_t>(rank);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (sorted[above] - sorted[below]) * (rank - static_cast<double>(below));
+}
+
+double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+Result<Row> run(const std::string& name, const Workload& workload, const std::string& policy,
+                const Arguments& arguments, std::uint64_t seed) {
+  SimulateOptions options{.policies = {policy},
+                          .nodes = arguments.nodes,
+                          .gpus_per_node = arguments.width,
+                          .interval = Seconds(arguments.interval),
+                          .seeds = {seed},
+                          .settings = arguments.settings,
+                          .out = "-"};
+  Scenario scenario = scenario_of(workload, options, policy);
+  const double begin = cpu_seconds();
+  YMIR_TRY_ASSIGN(const ScenarioRun run, run_scenario(scenario));
+  Row row{.workload = name, .policy = policy, .cpu_s = cpu_seconds() - begin};
+  std::vector<double> jct;
+  for (const auto& [id, job] : run.state.jobs) {
+    row.starts += job.starts;
+    for (const Transfer& transfer : job.transfers) {
+      ++row.merged;
+      row.split += transfer.verdict == Transfer::Verdict::kSplit ? 1 : 0;
+    }
+    if (job.result && job.result->target_reached)
+      jct.push_back((*job.finished - job.submitted).count());
+    else
+      ++row.censored;
+  }
+  std::ranges::sort(jct);
+  row.finished = static_cast<int>(jct.size());
+  for (const double each : jct) row.avg += each / static_cast<double>(jct.size());
+  row.p50 = quantile(jct, 0.5);
+  row.p99 = quantile(jct, 0.99);
+  row.most = quantile(jct, 1);
+  row.rounds = static_cast<std::int64_t>(run.state.round);
+  return row;
+}
+
+std::string line(const Row& row) {
+  return fmt::format(
+      "| {} | {} | {:.1f} | {:.1f} | {:.1f} | {:.1f} | {}/{} | {}/{} | {:.2f} | {} | {:.2f} |\n",
+      row.workload, row.policy, row.avg, row.p50, row.p99, row.most, row.finished, row.censored,
+      row.merged, row.split,
+      static_cast<double>(row.starts) / std::max(1, row.finished + row.censored), row.rounds,
+      row.cpu_s);
+}
+
+Result<> parse(int count, char** words, Arguments& arguments) {
+  for (int i = 1; i < count; ++i) {
+    const std::string word = words[i];
+    if (!word.starts_with("--")) {
+      if (arguments.format.empty())
+        arguments.format = word;
+      else
+        arguments.files.push_back(word);
+      continue;
+    }
+    if (i + 1 >= count) return Error{ErrorCode::kInvalidArgument, word + " needs a value"};
+    const std::string value = words[++i];
+    const auto number = parse_double(value);
+    if (word == "--policies") {
+      arguments.policies.clear();
+      for (const std::string_view name : split(value, ',')) arguments.policies.emplace_back(name);
+    } else if (word == "--set") {
+      const std::size_t equals = value.find('=');
+      if (equals == std::string::npos)
+        return Error{ErrorCode::kInvalidArgument, "--set takes KEY=VALUE"};
+      const std::string key = value.substr(0, equals);
+      if (key.starts_with("truth."))
+        arguments.truth[key.substr(6)] = value.substr(equals + 1);
+      else
+        arguments.settings[key] = value.substr(equals + 1);
+    } else if (word == "--profiles") {
+      arguments.profiles = value;
+    } else if (word == "--base") {
+      arguments.base = value;
+    } else if (!number) {
+      return Error{ErrorCode::kInvalidArgument, word + " " + value + ": not a number"};
+    } else if (word == "--load") {
+      arguments.load = *number;
+    } else if (word == "--interval") {
+      arguments.interval = *number;
+    } else {
+      const std::map<std::string, int*> whole{{"--nodes", &arguments.nodes},
+                                              {"--gpus-per-node", &arguments.width},
+                                              {"--jobs", &arguments.jobs},
+                                              {"--seeds", &arguments.seeds},
+                                              {"--threads", &arguments.threads}};
+      const auto found = whole.find(word);
+      if (found == whole.end()) return Error{ErrorCode::kInvalidArgument, "unknown " + word};
+      *found->second = static_cast<int>(*number);
+    }
+  }
+  if (arguments.format.empty())
+    return Error{ErrorCode::kInvalidArgument,
+                 "titan FILE.. | pollux FILE.. | ymir FILE.. | generate"};
+  return Ok{};
+}
+
+Result<std::vector<std::pair<std::string, Workload>>> workloads(const Arguments& arguments) {
+  std::vector<std::pair<std::string, Workload>> made;
+  if (arguments.format == "generate") {
+    for (int seed = 1; seed <= arguments.seeds; ++seed) {
+      YMIR_TRY_ASSIGN(Workload workload,
+                      generate_workload({.num_jobs = arguments.jobs,
+                                         .num_gpus = arguments.nodes * arguments.width,
+                                         .gpus_per_node = arguments.width,
+                                         .load = arguments.load,
+                                         .seed = static_cast<std::uint64_t>(seed)}));
+      made.emplace_back(fmt::format("seed {}", seed), std::move(workload));
+    }
+    return made;
+  }
+  for (const std::string& file : arguments.files) {
+    const std::string name = file.substr(file.rfind('/') + 1);
+    if (arguments.format == "ymir") {
+      YMIR_TRY_ASSIGN(const std::string text, read_file(file));
+      YMIR_TRY_ASSIGN(Workload workload, parse_workload(name, text));
+      made.emplace_back(name, std::move(workload));
+      continue;
+    }
+    YMIR_TRY_ASSIGN(const Trace trace, read_trace(arguments.format, file));
+    YMIR_TRY_ASSIGN(Workload workload, workload_of(trace, arguments.profiles,
+                                                   {.nodes = arguments.nodes,
+                                                    .gpus_per_node = arguments.width,
+                                                    .settings = arguments.truth}));
+    made.emplace_back(name, std::move(workload));
+  }
+  return made;
+}
+
+// Means over the workloads, and their ratios to `base` (base / policy: above 1 the policy is
+// better).
+void print_means(const std::vector<Row>& rows, const Arguments& arguments) {
+  std::map<std::string, Row> sum;
+  for (const Row& row : rows) {
+    Row& total = sum[row.policy];
+    total.avg += row.avg;
+    total.p99 += row.p99;
+    total.cpu_s += row.cpu_s;
+    ++total.starts;
+  }
+  const auto base = sum.find(arguments.base.empty() ? arguments.policies.front() : arguments.base);
+  fmt::print("\n| policy | mean of avg JCT s | mean of p99 s | avg ratio | p99 ratio | CPU s |\n");
+  fmt::print("|---|---|---|---|---|---|\n");
+  for (const std::string& policy : arguments.policies) {
+    const Row& total = sum[policy];
+    const double n = std::max(1, total.starts);
+    fmt::print("| {} | {:.1f} | {:.1f} | {:.3f} | {:.3f} | {:.2f} |\n", policy, total.avg / n,
+               total.p99 / n, total.avg / base->second.avg, total.p99 / base->second.p99,
+               total.cpu_s / n);
+  }
+}
+
+int main_of(int count, char** words) {
+  Arguments arguments;
+  if (const Result<> parsed = parse(count, words, arguments); !parsed) {
+    std::cerr << parsed.error().message << "\n";
+    return 2;
+  }
+  const auto made = workloads(arguments);
+  if (!made) {
+    std::cerr << made.error().message << "\n";
+    return 2;
+  }
+  std::vector<std::pair<std::size_t, std::string>> work;
+  for (std::size_t i = 0; i < made->size(); ++i)
+    for (const std::string& policy : arguments.policies) work.emplace_back(i, policy);
+  std::vector<Row> rows(work.size());
+  std::atomic<std::size_t> next = 0;
+  std::atomic<bool> failed = false;
+  std::mutex mutex;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto worker = [&] {
+    for (std::size_t i = next++; i < work.size(); i = next++) {
+      const auto& [name, workload] = (*made)[work[i].first];
+      const auto row = run(name, workload, work[i].second, arguments, workload.seed);
+      const std::scoped_lock lock(mutex);
+      if (row) {
+        rows[i] = *row;
+      } else {
+        failed = true;
+        std::cerr << name << " " << work[i].second << ": " << row.error().message << "\n";
+      }
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (int i = 1; i < arguments.threads; ++i) threads.emplace_back(worker);
+  worker();
+  threads.clear();
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+  if (failed) return 1;
+  fmt::print(
+      "| workload | policy | avg JCT s | p50 | p99 | max | finished/censored | merges/splits | "
+      "starts a job | rounds | CPU s |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
+  for (const Row& row : rows) fmt::print("{}", line(row));
+  print_means(rows, arguments);
+  fmt::print("\n{} runs in {:.1f} s of wall time on {} threads\n", rows.size(), wall.count(),
+             arguments.threads);
+  return 0;
+}
+
+}  // namespace
+}  // namespace ymir
+
+int main(int count, char** words) { return ymir::main_of(count, words); }
