@@ -23,6 +23,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       for (const std::int32_t id : encoding->ids)
         YMIR_CHECK(id >= 0 && id < tokenizer->vocabulary_size(), "an id beyond the vocabulary");
     }
+    const auto placed = tokenizer->encode_with_offsets(text);
+    YMIR_CHECK(placed.ids == whole.ids, "other ids with offsets");
+    YMIR_CHECK(placed.offsets.size() == placed.ids.size(), "ids and offsets differ");
+    for (const ymir::TextSpan& span : placed.offsets)
+      YMIR_CHECK(span.begin <= span.end && span.end <= text.size(), "an offset outside the text");
     const auto limit = static_cast<std::size_t>(std::max(8, tokenizer->num_special(false)));
     YMIR_CHECK(cut.ids.size() <= limit, "not cut");
   }

@@ -8,6 +8,7 @@
 namespace ymir {
 
 char32_t take_code_point(std::string_view text, std::size_t& at) {
+  if (static_cast<unsigned char>(text[at]) < 0x80) return static_cast<unsigned char>(text[at++]);
   char32_t c = kReplacementCharacter;
   at += std::max<std::size_t>(decode_utf8(text.substr(at), c), 1);
   return c;
@@ -69,16 +70,14 @@ void AlignedText::rewrite(std::span<const Change> to, std::size_t dropped) {
   origins_ = std::move(origins);
 }
 
-void AlignedText::keep_if(const std::function<bool(char32_t)>& keep) {
+void AlignedText::drop_if(const std::function<bool(char32_t)>& drop) {
   std::vector<Change> changes;
   std::size_t dropped_first = 0;
   int dropped = 0;  // since the last character kept
-  bool any = false;
   for (std::size_t at = 0; at < text_.size();) {
     const char32_t c = take_code_point(text_, at);
-    if (!keep(c)) {
+    if (drop(c)) {
       ++dropped;
-      any = true;
       continue;
     }
     if (changes.empty())
@@ -88,20 +87,21 @@ void AlignedText::keep_if(const std::function<bool(char32_t)>& keep) {
     changes.push_back({c, 0});
     dropped = 0;
   }
-  if (!any) return;
   if (!changes.empty()) changes.back().change = -dropped;
   rewrite(changes, dropped_first);
 }
 
-void AlignedText::map(const std::function<char32_t(char32_t)>& to) {
+void AlignedText::map_all(const std::function<char32_t(char32_t)>& to) {
   std::vector<Change> changes;
-  bool any = false;
-  for (std::size_t at = 0; at < text_.size();) {
-    const char32_t c = take_code_point(text_, at);
-    changes.push_back({to(c), 0});
-    any = any || changes.back().character != c;
-  }
-  if (any) rewrite(changes);
+  for (std::size_t at = 0; at < text_.size();)
+    changes.push_back({to(take_code_point(text_, at)), 0});
+  rewrite(changes);
+}
+
+// Nothing changes its length, so each byte goes on standing for what it stood for.
+void AlignedText::lower_ascii() {
+  for (char& c : text_)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
 }
 
 void AlignedText::prepend(std::string_view text) {

@@ -49,14 +49,29 @@ class AlignedText {
   // The whole text becomes `to`; the first `dropped` characters of the old one are dropped.
   void rewrite(std::span<const Change> to, std::size_t dropped = 0);
 
-  void keep_if(const std::function<bool(char32_t)>& keep);
-  void map(const std::function<char32_t(char32_t)>& to);
+  // Drops the characters that `keep` is false for.
+  template <class Keep>
+  void keep_if(Keep keep) {
+    if (!any_of([&keep](char32_t c) { return !keep(c); })) return;
+    drop_if([&keep](char32_t c) { return !keep(c); });
+  }
+  // Each character becomes another.
+  template <class To>
+  void map(To to) {
+    if (any_of([&to](char32_t c) { return to(c) != c; })) map_all(to);
+  }
+  void lower_ascii();                   // A to Z become a to z
   void prepend(std::string_view text);  // nothing happens to an empty text
   // The matches of `segments`, which cover the text, become `content`.
   void replace(std::span<const Segment> segments, std::string_view content);
   void strip(bool left, bool right);  // white space
 
  private:
+  template <class Predicate>
+  bool any_of(Predicate predicate) const;
+  void drop_if(const std::function<bool(char32_t)>& drop);
+  void map_all(const std::function<char32_t(char32_t)>& to);
+
   std::string text_;
   std::vector<Origin> origins_;  // one a byte, when it follows
   std::uint32_t start_ = 0;
@@ -66,5 +81,12 @@ class AlignedText {
 // The code point that begins at `at`, which moves past it. `text` is valid UTF-8.
 char32_t take_code_point(std::string_view text, std::size_t& at);
 bool is_ascii(std::string_view text);
+
+template <class Predicate>
+bool AlignedText::any_of(Predicate predicate) const {
+  for (std::size_t at = 0; at < text_.size();)
+    if (predicate(take_code_point(text_, at))) return true;
+  return false;
+}
 
 }  // namespace ymir

@@ -72,6 +72,11 @@ bool is_bert_punctuation(char32_t c) {
 }
 
 void BertNormalizer::normalize(AlignedText& text) const {
+  const auto is_plain = [](char c) { return c >= 0x20 && c < 0x7F; };
+  if (std::ranges::all_of(text.text(), is_plain)) {  // most text: only capitals may change
+    if (lowercase) text.lower_ascii();
+    return;
+  }
   if (clean_text) {
     text.keep_if([](char32_t c) { return c != 0 && c != kReplacementCharacter && !is_control(c); });
     text.map([](char32_t c) { return is_white_space(c) ? U' ' : c; });

@@ -19,7 +19,7 @@ namespace ymir {
 namespace {
 
 constexpr std::size_t kMaxFile = 64u << 20;
-constexpr std::int32_t kMaxVocabulary = 4 << 20;
+constexpr std::int32_t kMaxVocabulary = 1 << 20;
 constexpr JsonLimits kLimits{.max_bytes = kMaxFile, .max_depth = 32};
 
 Error refused(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }

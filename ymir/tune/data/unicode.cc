@@ -190,8 +190,7 @@ void normalize(AlignedText& text, NormalForm form) {
 }
 
 void lower_case(AlignedText& text) {
-  const auto is_upper_ascii = [](char c) { return c >= 'A' && c <= 'Z'; };
-  if (is_ascii(text.text()) && std::ranges::none_of(text.text(), is_upper_ascii)) return;
+  if (is_ascii(text.text())) return text.lower_ascii();
   Changes changes;
   for (std::size_t at = 0; at < text.text().size();) {
     const char32_t c = take_code_point(text.text(), at);
