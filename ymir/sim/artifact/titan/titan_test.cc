@@ -78,9 +78,9 @@ std::map<std::string, PublishedJob> read_published(const std::string& file) {
   return jobs;
 }
 
-class Golden : public Published, public testing::WithParamInterface<std::string> {};
+class GoldenTitan : public Published, public testing::WithParamInterface<std::string> {};
 
-TEST_P(Golden, EveryJobEndsAndWaitsAndStartsAsPublished) {
+TEST_P(GoldenTitan, EveryJobEndsAndWaitsAndStartsAsPublished) {
   for (const std::string& name : kTraces) {
     const auto golden = read_published(data + "/golden/titan/" + GetParam() + "/" + name + ".csv");
 
@@ -103,7 +103,8 @@ TEST_P(Golden, EveryJobEndsAndWaitsAndStartsAsPublished) {
     }
   }
 }
-INSTANTIATE_TEST_SUITE_P(Titan, Golden, testing::Values("srtf", "tiresias", "optimus", "themis"),
+INSTANTIATE_TEST_SUITE_P(Published, GoldenTitan,
+                         testing::Values("srtf", "tiresias", "optimus", "themis"),
                          [](const auto& policy) { return policy.param; });
 
 struct Reference {
