@@ -136,6 +136,66 @@ TEST(ModelConfig, WhatIsNotBuiltIsRefusedByName) {
   EXPECT_EQ(fault("classifier_dropout", nullptr), "none");
 }
 
+Json llama_config() {
+  return {{"model_type", "llama"},      {"vocab_size", 500},
+          {"hidden_size", 32},          {"num_hidden_layers", 2},
+          {"num_attention_heads", 4},   {"num_key_value_heads", 2},
+          {"intermediate_size", 48},    {"max_position_embeddings", 64},
+          {"tie_word_embeddings", true}};
+}
+
+TEST(ModelConfig, OfRobertaLeavesThePlacesOfThePadding) {
+  Json config = small_config();
+  config["model_type"] = "roberta";
+  config["pad_token_id"] = 1;
+
+  const auto model = parse_model_config(config.dump());
+
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_EQ(model->position_offset, 2);
+  EXPECT_EQ(model->max_positions, 62);
+}
+
+TEST(ModelConfig, OfLlamaReadsBothFormsOfRotaryScaling) {
+  Json older = llama_config(), newer = llama_config();
+  older["rope_theta"] = 500000.0;
+  older["rope_scaling"] = {{"type", "linear"}, {"factor", 2.0}};
+  newer["rope_parameters"] = {{"rope_type", "llama3"},   {"rope_theta", 500000.0},
+                              {"factor", 8.0},           {"low_freq_factor", 1.0},
+                              {"high_freq_factor", 4.0}, {"original_max_position_embeddings", 32}};
+
+  const auto linear = parse_model_config(older.dump()), llama3 = parse_model_config(newer.dump());
+
+  ASSERT_TRUE(linear && llama3);
+  EXPECT_EQ(linear->rotary.scaling, RotaryConfig::Scaling::kLinear);
+  EXPECT_EQ(linear->rotary.theta, 500000);
+  EXPECT_EQ(linear->rotary.factor, 2);
+  EXPECT_EQ(llama3->rotary.scaling, RotaryConfig::Scaling::kLlama3);
+  EXPECT_EQ(llama3->rotary.original_positions, 32);
+  EXPECT_EQ(llama3->head_width, 8);
+  EXPECT_TRUE(llama3->tied_output && llama3->causal && llama3->gated && llama3->norm_first);
+}
+
+TEST(ModelConfig, OfOtherFamiliesIsCheckedToo) {
+  const auto fault = [](Json config, const char* key, const Json& value) {
+    config[key] = value;
+    const auto result = parse_model_config(config.dump());
+    return result ? "none" : result.error().message;
+  };
+  Json vit = small_config();
+  vit["model_type"] = "vit";
+  vit["image_size"] = 32;
+
+  EXPECT_THAT(fault(llama_config(), "rope_scaling", {{"type", "yarn"}, {"factor", 2.0}}),
+              HasSubstr("rope_type \"yarn\" is not supported"));
+  EXPECT_THAT(fault(llama_config(), "num_key_value_heads", 3), HasSubstr("no multiple"));
+  EXPECT_THAT(fault(llama_config(), "head_dim", 7), HasSubstr("head_dim 7 is odd"));
+  EXPECT_THAT(fault(llama_config(), "pretraining_tp", 2), HasSubstr("pretraining_tp 2"));
+  EXPECT_EQ(fault(llama_config(), "pad_token_id", -1), "none");
+  EXPECT_THAT(fault(vit, "patch_size", 5), HasSubstr("image_size 32 is no multiple"));
+  EXPECT_EQ(fault(vit, "patch_size", 8), "none");
+}
+
 TEST(ModelConfig, LabelsComeInTheOrderOfTheirNumbers) {
   Json config = small_config();
   config["id2label"] = {{"1", "yes"}, {"0", "no"}};

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <cstring>
 #include <filesystem>
 #include <set>
 #include <span>
 
 #include "ymir/base/file.h"
+#include "ymir/tune/checkpoint/half.h"
 
 namespace ymir {
 namespace {
@@ -86,13 +86,6 @@ Result<> copy_entry(const Sources& sources, const ImageEntry& entry, const std::
   return Ok{};
 }
 
-// Round to nearest even; NaN stays NaN.
-std::uint16_t to_bf16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fc0;
-  return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
-}
-
 Result<> write_image(const std::string& path, DType dtype, std::int64_t count,
                      std::span<const std::byte> bytes, const std::string& key) {
   return write_safetensors(path, {{"weights", TensorView{dtype, {count}, bytes}}},
@@ -116,7 +109,7 @@ Result<> build(const ModelFiles& model, const ImageParts& parts, const Sources& 
   for (const ImageEntry& entry : entries16)
     for (std::int64_t i = 0; i < count_of(entry); ++i)
       image16[static_cast<std::size_t>(entry.offset + i)] =
-          to_bf16(image[static_cast<std::size_t>(offsets.at(entry.name) + i)]);
+          bf16_bits(image[static_cast<std::size_t>(offsets.at(entry.name) + i)]);
   return write_image(path16, DType::kBF16, total_of(entries16), std::as_bytes(std::span(image16)),
                      model.key);
 }
