@@ -17,7 +17,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 // The measured tables, which the repository does not hold.
-class Measured : public testing::Test {
+class MeasuredTables : public testing::Test {
  protected:
   void SetUp() override {
     if (!std::filesystem::exists(folder))
@@ -163,7 +163,7 @@ TEST_F(Written, FaultsNameFileAndLine) {
   EXPECT_THAT(negative.error().message, HasSubstr("m_placements.csv:2: column `step_time`"));
 }
 
-TEST_F(Measured, EveryJobAndNumberOfGpusTakesAsLongAsThePublishedTableSays) {
+TEST_F(MeasuredTables, EveryJobAndNumberOfGpusTakesAsLongAsThePublishedTableSays) {
   const auto profile = TitanProfile::read({.folder = folder});
   ASSERT_TRUE(profile) << profile.error().message;
   int rows = 0;
@@ -196,7 +196,7 @@ TEST_F(Measured, EveryJobAndNumberOfGpusTakesAsLongAsThePublishedTableSays) {
   EXPECT_EQ(rows, 892);
 }
 
-TEST_F(Measured, BothTypesOfGpuAndAllModelsAreReadAndManyNodesAreKnown) {
+TEST_F(MeasuredTables, BothTypesOfGpuAndAllModelsAreReadAndManyNodesAreKnown) {
   for (const std::string gpu : {"V100", "A100"}) {
     const auto profile = TitanProfile::read({.folder = folder, .gpu_type = gpu});
     ASSERT_TRUE(profile) << profile.error().message;
@@ -209,7 +209,7 @@ TEST_F(Measured, BothTypesOfGpuAndAllModelsAreReadAndManyNodesAreKnown) {
   }
 }
 
-TEST_F(Measured, PairsThatPayAreAsManyAsCounted) {
+TEST_F(MeasuredTables, PairsThatPayAreAsManyAsCounted) {
   const auto profile = TitanProfile::read({.folder = folder});
   const auto curves = LearningCurves::read(folder);
   ASSERT_TRUE(profile && curves);
@@ -259,7 +259,7 @@ TEST_F(Measured, PairsThatPayAreAsManyAsCounted) {
   expect(temporal["vit-large"], 1, 72);
 }
 
-TEST_F(Measured, SecondRunsAreCutOff) {
+TEST_F(MeasuredTables, SecondRunsAreCutOff) {
   const auto curves = LearningCurves::read(folder);
   ASSERT_TRUE(curves) << curves.error().message;
 
