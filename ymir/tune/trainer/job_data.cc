@@ -9,17 +9,23 @@ namespace {
 
 Batch batch_of(const RowSet& set, TaskKind kind, std::span<const std::uint32_t> rows) {
   Batch batch;
+  std::vector<std::int32_t> trained;  // language model: one a token
   for (const std::uint32_t row : rows) {
     set.append_ids(row, batch.input.ids);
-    set.append_type_ids(row, batch.input.types);
+    if (kind == TaskKind::kLanguageModel) {
+      set.append_trained(row, trained);
+    } else {
+      set.append_type_ids(row, batch.input.types);
+    }
     batch.input.layout.offsets.push_back(static_cast<std::int64_t>(batch.input.ids.size()));
     batch.rows.push_back(row);
     if (kind == TaskKind::kClassify) {
       batch.classes.push_back(set.classes[row]);
-    } else {
+    } else if (kind != TaskKind::kLanguageModel) {
       batch.values.push_back(static_cast<float>(set.score(row)));
     }
   }
+  for (const std::int32_t label : trained) batch.learn.push_back(label != 0 ? 1 : 0);
   return batch;
 }
 
