@@ -44,22 +44,20 @@ double step_seconds(const Knowledge& knowledge, const JobView& job) {
   return knowledge.step_times().predict(alone).value.p50 * knowledge.overhead().p50;
 }
 
-// The paper's rule: no evaluation of the merged run is better than the one before its first step.
+// The paper's rule: no evaluation of the merged run is better than what the job had before its
+// first step: an evaluation at that step, else the job's own newest one. Its own first evaluation
+// is no stand-in: a source that helps lifts that one most.
 bool never_improved(const JobView& job, const Transfer& transfer,
                     const std::vector<ErrorPoint>& points) {
   const std::string metric = judged_metric(job.spec);
-  double before = points.front().error;
-  std::size_t first = 1;
+  std::optional<double> before;
+  if (const auto own = own_points(job); !own.empty()) before = own.back().error;
   for (const Evaluation& e : transfer.evaluations) {
     const std::optional<double> value = metric_of(e, metric);
-    if (value && e.step == transfer.from_step) {
-      before = error_of(metric, *value);
-      first = 0;
-    }
+    if (value && e.step == transfer.from_step) before = error_of(metric, *value);
   }
-  if (points.size() <= first) return false;
-  return std::all_of(points.begin() + static_cast<std::ptrdiff_t>(first), points.end(),
-                     [&](const ErrorPoint& point) { return point.error >= before; });
+  return before && std::ranges::all_of(
+                       points, [&](const ErrorPoint& point) { return point.error >= *before; });
 }
 
 // Speed-up in steps from which on a joint run ends sooner in sum than one job after the other: with

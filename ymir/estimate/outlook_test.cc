@@ -13,12 +13,14 @@ namespace {
 using test::TestWorld;
 using test::Truth;
 
-// Accuracies per half epoch (8 steps) as measured on MiniLM with LoRA: alone, and from a source.
+// Accuracies per half epoch (8 steps, or as many as `interval` says) as measured on MiniLM with
+// LoRA: alone, and from a source.
 struct Measured {
   const char* name;
   int labels;
   double target;
   std::vector<double> alone, with;
+  std::int64_t interval = 8;
 };
 const Measured kNewsAfterMovies{"editorials after movie reviews",
                                 2,
@@ -36,6 +38,23 @@ const Measured kDefinitionsAfterMovies{"definitions after movie reviews",
                                        {.51, .60, .67, .80, .72, .83, .87, .88},
                                        {.35, .50, .40, .43, .48, .60, .81, .79}};
 
+// A task that is harder than its profile looks: alone it needs 70 steps to .80, as it does not seem
+// after seven. From another noun task's adapter it needed 56.
+const Measured kThingsAfterLiving{"things after living things",
+                                  4,
+                                  0.80,
+                                  {.443, .603, .543, .58, .653, .697, .707, .737, .747, .827},
+                                  {.563, .59, .66, .687, .743, .793, .74, .81},
+                                  7};
+
+// Lifted at once, then it stands still, while alone it would have gone on.
+const Measured kMeasuresAfterNews{"measures after editorials",
+                                  4,
+                                  0.89,
+                                  {.34, .47, .62, .70, .80, .84, .85, .86, .87, .87, .88, .89},
+                                  {.453, .47, .487, .487, .493, .493, .497, .51},
+                                  7};
+
 // A snapshot in which job 1, profiled for one half epoch, runs from job 2 and has shown `shown`
 // evaluations.
 Snapshot merged_after(const Measured& m, std::size_t shown) {
@@ -47,21 +66,21 @@ Snapshot merged_after(const Measured& m, std::size_t shown) {
   job.facts = {.train_rows = 250,
                .validation_rows = 350,
                .num_labels = m.labels,
-               .steps_per_epoch = 16,
-               .total_steps = 160,
+               .steps_per_epoch = 2 * m.interval,
+               .total_steps = 20 * m.interval,
                .data_hash = "x",
                .backbone = "minilm"};
   Profile profile;
-  profile.evaluations = {{.step = 8, .metrics = {{"accuracy", m.alone[0]}}}};
+  profile.evaluations = {{.step = m.interval, .metrics = {{"accuracy", m.alone[0]}}}};
   job.profile = profile;
-  job.own_checkpoint = Checkpoint{.step = 8};
+  job.own_checkpoint = Checkpoint{.step = m.interval};
   job.merged = true;
   job.run = RunId{1};
   Transfer transfer{.partner = JobId{2}, .run = RunId{1}};
   transfer.card.speedup = log_normal(0.1, 0.7);
   for (std::size_t i = 0; i < shown; ++i) {
-    transfer.evaluations.push_back(
-        {.step = 8 * static_cast<std::int64_t>(i + 1), .metrics = {{"accuracy", m.with[i]}}});
+    transfer.evaluations.push_back({.step = m.interval * static_cast<std::int64_t>(i + 1),
+                                    .metrics = {{"accuracy", m.with[i]}}});
   }
   job.evaluations = transfer.evaluations;
   job.transfers = {transfer};
@@ -77,8 +96,9 @@ TEST(Outlook, SeesMeasuredHelpAtTheFirstEvaluation) {
   for (const Measured* m : {&kNewsAfterMovies, &kNounsAfterGeneralNouns}) {
     const TransferOutlook first = outlook_after(*m, 1);
 
-    EXPECT_GT(first.helps, 0.75) << m->name;
+    EXPECT_GT(first.helps, 0.5) << m->name;  // it might stand still from here on
     EXPECT_LT(first.restart_saves, 0) << m->name;
+    EXPECT_GT(outlook_after(*m, 2).helps, 0.5) << m->name;
     EXPECT_DOUBLE_EQ(first.epochs, 0.5);
     EXPECT_EQ(first.baseline, "predicted");
     EXPECT_GT(first.observed, first.expected);
@@ -94,6 +114,27 @@ TEST(Outlook, SeesMeasuredHarmBeforeTheFirstEpochIsOver) {
   EXPECT_LT(first.observed, first.expected);
 }
 
+TEST(Outlook, SeesASourceThatLiftsTheTargetAndThenHoldsItBack) {
+  const TransferOutlook judged = outlook_after(kMeasuresAfterNews, 4);
+
+  EXPECT_DOUBLE_EQ(judged.epochs, 2);
+  EXPECT_LT(judged.observed, judged.expected - 0.1);
+  EXPECT_LT(judged.helps, 0.35);
+  EXPECT_GT(judged.restart_saves, 0);
+}
+
+// The profile promises too much, so the merged run looks worse than alone from the second epoch on
+// although it is ahead of what alone really gave. What it shows is taken as news of the task as
+// well: it goes on. (Measured alone: .58 at the step at which this run shows .687.)
+TEST(Outlook, KeepsARunThatIsBehindAPredictionWhichPromisedTooMuch) {
+  const TransferOutlook judged = outlook_after(kThingsAfterLiving, 4);
+
+  EXPECT_GT(judged.observed, kThingsAfterLiving.alone[3]);  // helped, by the measured curve
+  EXPECT_LT(judged.observed, judged.expected);              // not by the predicted one
+  EXPECT_GT(judged.helps, 0.5);
+  EXPECT_LT(judged.restart_saves, 0);
+}
+
 TEST(Outlook, BeforeAnyEvaluationIsTheCardsBelief) {
   const TransferOutlook none = outlook_after(kNewsAfterMovies, 0);
 
@@ -105,16 +146,28 @@ TEST(Outlook, BeforeAnyEvaluationIsTheCardsBelief) {
 TEST(Outlook, TheLiteralRuleComparesWithTheEvaluationBeforeTheFirstStep) {
   Measured still = kDefinitionsAfterMovies;
   still.with = {.30, .31, .33, .32};
-  Snapshot now = merged_after(still, 4);
-  const bool without_start = outlooks(now, Knowledge()).at(0).literal_rule_failed;
+  const auto add_start = [&still](double accuracy) {
+    Snapshot now = merged_after(still, 4);
+    auto& evaluations = now.jobs.at(JobId{1}).transfers[0].evaluations;
+    evaluations.insert(evaluations.begin(), {.step = 0, .metrics = {{"accuracy", accuracy}}});
+    return outlooks(now, Knowledge()).at(0).literal_rule_failed;
+  };
 
-  now.jobs.at(JobId{1}).transfers[0].evaluations.insert(
-      now.jobs.at(JobId{1}).transfers[0].evaluations.begin(),
-      {.step = 0, .metrics = {{"accuracy", 0.34}}});
-  const bool with_start = outlooks(now, Knowledge()).at(0).literal_rule_failed;
+  EXPECT_TRUE(outlook_after(still, 4).literal_rule_failed);  // the profile had .51
+  EXPECT_FALSE(add_start(0.31));                             // .33 is better
+  EXPECT_TRUE(add_start(0.34));                              // none is better
+}
 
-  EXPECT_FALSE(without_start);  // .33 is better than the first .30
-  EXPECT_TRUE(with_start);      // none is better than .34
+// The source lifted the first evaluation at once, and the next ones were no better. Against what
+// the job had before, all of them are.
+TEST(Outlook, TheLiteralRuleDoesNotPunishAHeadStart) {
+  Measured lifted = kNounsAfterGeneralNouns;
+  lifted.with = {.70, .68, .69, .70};
+
+  const TransferOutlook judged = outlook_after(lifted, 4);
+
+  EXPECT_FALSE(judged.literal_rule_failed);
+  EXPECT_GT(judged.helps, 0.9);
 }
 
 // A finished source, a target profiled and probed, and its transfer under way.

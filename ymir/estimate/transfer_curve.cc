@@ -1,12 +1,21 @@
 #include "ymir/estimate/transfer_curve.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <span>
 
 namespace ymir {
 namespace {
 
 constexpr int kSpeedupGrid = 40;
+// Share of the way to the target that the source spares at once, and ln of what is believed of
+// each.
+struct HeadStart {
+  double share = 0, log_prior = 0;
+};
+constexpr std::array<HeadStart, 5> kHeadStarts{
+    HeadStart{0, -0.51}, {0.1, -1.90}, {0.25, -2.12}, {0.5, -2.53}, {0.75, -3.00}};
 // Less is never believed before a run: the prior must leave room for what is seen.
 constexpr double kLeastSpread = 0.35;
 
@@ -21,11 +30,14 @@ double weighted_quantile(Worlds worlds, double probability, Value value) {
   return value(worlds.back());
 }
 
-double log_likelihood(const LearningCurve& curve, double speedup,
+// The merged run at step k is where the job alone is at head * S + (1 - head) * speedup * k: at the
+// target (S steps alone) after S / speedup steps, whatever the head start.
+double log_likelihood(const LearningCurve& curve, double head, double speedup,
                       const std::vector<ErrorPoint>& points) {
+  const double first = head * curve.steps_to_target, rate = (1 - head) * speedup;
   double sum = 0;
   for (const ErrorPoint& point : points) {
-    const double miss = point.error - curve.error(speedup * point.step);
+    const double miss = point.error - curve.error(first + rate * point.step);
     sum -= 2.5 * std::log1p(miss * miss / (4 * point.variance));
   }
   return sum / (1 + 0.15 * (static_cast<double>(points.size()) - 1));
@@ -33,30 +45,40 @@ double log_likelihood(const LearningCurve& curve, double speedup,
 
 }  // namespace
 
+// Every curve of the job's own keeps its share, whatever the merged run shows.
+void MergedBelief::weigh_equally(std::span<Weighted> worlds, double best) {
+  double total = 0;
+  for (Weighted& world : worlds) {
+    world.weight = std::exp(world.weight - best);
+    total += world.weight;
+  }
+  for (Weighted& world : worlds) world.weight /= total * kNumDraws;
+}
+
 MergedBelief::MergedBelief(const SoloBelief& solo, const Interval& prior,
                            const std::vector<ErrorPoint>& points, double between_evaluations,
                            double last_step) {
   const double mean = std::log(prior.p50);
   const double spread = std::max(kLeastSpread, std::log(prior.p90 / prior.p10) / (2 * kZ90));
-  double best = -INFINITY;
   for (const double u : uniform(Dimension::kCurve)) {
     const LearningCurve& curve = solo.at(u);
+    const double alone = noticed_at(curve.steps_to_target, between_evaluations, last_step);
+    const std::size_t first = worlds_.size();
+    double best = -INFINITY;
     for (int i = 0; i <= kSpeedupGrid; ++i) {
       const double z = -3 + 6.0 * i / kSpeedupGrid;
       const double speedup = std::exp(mean + z * spread);
-      const double weight = -0.5 * z * z + log_likelihood(curve, speedup, points);
-      worlds_.push_back(
-          {speedup, weight, noticed_at(curve.steps_to_target, between_evaluations, last_step),
-           noticed_at(curve.steps_to_target / speedup, between_evaluations, last_step)});
-      best = std::max(best, weight);
+      const double with =
+          noticed_at(curve.steps_to_target / speedup, between_evaluations, last_step);
+      for (const HeadStart& head : kHeadStarts) {
+        const double weight =
+            -0.5 * z * z + head.log_prior + log_likelihood(curve, head.share, speedup, points);
+        worlds_.push_back({speedup, weight, alone, with});
+        best = std::max(best, weight);
+      }
     }
+    weigh_equally(std::span(worlds_).subspan(first), best);
   }
-  double total = 0;
-  for (Weighted& world : worlds_) {
-    world.weight = std::exp(world.weight - best);
-    total += world.weight;
-  }
-  for (Weighted& world : worlds_) world.weight /= total;
 }
 
 Interval MergedBelief::speedup() const {

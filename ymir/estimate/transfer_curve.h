@@ -1,12 +1,15 @@
 // MergedBelief: what is believed of a job that has learnt from a partner: its speed-up rho and the
 // steps it still needs, from the belief before the run and the evaluations seen since.
 //
-// The curve of the merged run is the job's own curve with time stretched, error(rho k): draws of
-// (rho, own curve) are weighed by the likelihood of the evaluations (estimator.md 5 T2, and 8). So
-// being ahead of the level that the job would have alone, and staying ahead, is what raises the
-// belief. Pure, any thread.
+// The curve of the merged run is the job's own curve, begun at some point of it (the head start
+// that the source gives) and with time stretched (estimator.md 5, T1 and T2). For each draw of the
+// own curve, (rho, head start) are weighed by the likelihood of the evaluations (8); the draws keep
+// their weights. So the run is judged against the job's own expectation: a run that is lifted at
+// once and then stands still is not taken as news of a hard task, but as what it mostly is, a
+// source that holds the job back. Pure, any thread.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "ymir/base/interval.h"
@@ -38,6 +41,7 @@ class MergedBelief {
     double speedup = 1, weight = 0;
     double alone = 1, with = 1;  // steps to the end
   };
+  static void weigh_equally(std::span<Weighted> worlds, double best);
   std::vector<Weighted> worlds_{};
 };
 
