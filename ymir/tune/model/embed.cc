@@ -41,6 +41,11 @@ at::Tensor embed_images(const Encoder& encoder, const EncoderInput& input) {
   return x.view({rows * tokens, shape.hidden});
 }
 
+// A family with one type (RoBERTa) has all tokens of it, whatever the tokenizer calls a pair.
+bool has_types(const EncoderShape& shape, const EncoderInput& input) {
+  return !input.types.empty() && shape.token_types > 1;
+}
+
 // Lines of the tables that each token reads.
 struct TokenLines {
   std::vector<std::int64_t> words{}, types{}, positions{};
@@ -49,7 +54,7 @@ TokenLines token_lines(const EncoderShape& shape, const EncoderInput& input,
                        std::int64_t first_position) {
   TokenLines lines;
   lines.words.assign(input.ids.begin(), input.ids.end());
-  lines.types.assign(input.types.begin(), input.types.end());
+  if (has_types(shape, input)) lines.types.assign(input.types.begin(), input.types.end());
   lines.types.resize(input.ids.size(), 0);
   for (std::int64_t row = 0; row < input.layout.rows(); ++row)
     for (std::int64_t t = 0; t < input.layout.length(row); ++t)
@@ -73,6 +78,7 @@ at::Tensor embed_tokens(const Encoder& encoder, const EncoderInput& input,
   const float* words = encoder.words.const_data_ptr<float>();
   const float* positions = data_or_null(encoder.positions);
   const float* types = data_or_null(encoder.token_types);
+  const bool typed = has_types(encoder.shape, input);
   if (positions != nullptr) positions += (encoder.shape.position_offset + first_position) * width;
   float* out = x.mutable_data_ptr<float>();
   at::parallel_for(0, input.layout.rows(), 1, [&](std::int64_t begin, std::int64_t end) {
@@ -84,7 +90,7 @@ at::Tensor embed_tokens(const Encoder& encoder, const EncoderInput& input,
         float* line = out + (first + t) * width;
         std::copy(word, word + width, line);
         if (types != nullptr) {
-          const float* type = types + (input.types.empty() ? 0 : input.types[at]) * width;
+          const float* type = types + (typed ? input.types[at] : 0) * width;
           for (std::int64_t i = 0; i < width; ++i) line[i] += type[i];
         }
         if (positions != nullptr)
