@@ -20,6 +20,38 @@ int told(const SimCommandOutput& output) {
   return output.exit_code;
 }
 
+// "seren" and "kalos": run times of the GPU jobs of two published clusters.
+Result<> read_sizes(const std::string& text, WorkloadOptions& options) {
+  if (text.empty()) return Ok{};
+  double median = 122, mean = 1414.335;
+  if (text == "kalos") {
+    median = 124;
+    mean = 1259.689;
+  } else if (text != "seren") {
+    const auto words = split(text, ',');
+    const auto first = parse_double(words.front());
+    const auto second = words.size() == 2 ? parse_double(words[1]) : std::nullopt;
+    if (!first || !second || *first <= 0 || *second < *first)
+      return Error{ErrorCode::kInvalidArgument,
+                   "--sizes takes seren, kalos or MEDIAN,MEAN with MEAN >= MEDIAN: " + text};
+    median = *first;
+    mean = *second;
+  }
+  options.median_seconds = median;
+  options.sigma = sigma_of(median, mean);
+  return Ok{};
+}
+
+Result<> read_shares(const std::string& text, WorkloadOptions& options) {
+  if (text.empty()) return Ok{};
+  for (const std::string_view word : split(text, ',')) {
+    const auto share = parse_double(word);
+    if (!share) return Error{ErrorCode::kInvalidArgument, "--shares takes three numbers: " + text};
+    options.shares.push_back(*share);
+  }
+  return Ok{};
+}
+
 // A new estimator for each run, alive as long as its beliefs. Any thread.
 Beliefs estimator_beliefs() {
   const auto estimator = std::make_shared<Estimator>(*Estimator::create({}));
@@ -83,6 +115,7 @@ Run simulate_verb(CLI::App& app) {
 Run workload_verb(CLI::App& app) {
   struct Options {
     WorkloadCommand generate{};
+    std::string sizes{}, shares{};
     LintCommand lint{};
   };
   auto options = std::make_shared<Options>();
@@ -92,6 +125,21 @@ Run workload_verb(CLI::App& app) {
   generate->add_option("--gpus", made.num_gpus, "of the cluster")->capture_default_str();
   generate->add_option("--load", made.load, "offered work / capacity")->capture_default_str();
   generate->add_option("--seed", made.seed, "same seed, same workload")->capture_default_str();
+  generate->add_option("--gpus-per-node", made.gpus_per_node, "")->capture_default_str();
+  generate->add_option("--window", made.window_s, "seconds of the arrivals; 0: as the load asks");
+  generate->add_option("--tasks", made.tasks, "paper27 or paper27-measured")->capture_default_str();
+  generate->add_option("--profiles", made.profiles, "folder, for paper27-measured");
+  generate->add_option("--arrivals", made.arrivals, "poisson, philly:FILE or hourly:W1,W2,...")
+      ->capture_default_str();
+  generate->add_option("--sizes", options->sizes,
+                       "seren, kalos or MEDIAN,MEAN in seconds; none: 1200 and sigma 1.4");
+  generate->add_option("--shares", options->shares, "of the three backbones; none: equal");
+  generate->add_option("--zipf", made.zipf, "popularity of tasks")->capture_default_str();
+  generate->add_option("--share", made.share, "of the jobs that may be shared")
+      ->capture_default_str();
+  generate->add_option("--gains", made.gains, "synthetic or measured");
+  generate->add_option("--density", made.useful_pairs, "of useful pairs, synthetic")
+      ->capture_default_str();
   generate->add_option("--out", options->generate.out, "file; none: print it");
   CLI::App* lint = app.add_subcommand("lint", "load and faults of a workload");
   LintCommand& checked = options->lint;
@@ -105,7 +153,14 @@ Run workload_verb(CLI::App& app) {
   for (CLI::App* command : {generate, lint}) command->fallthrough();
   app.require_subcommand(1);
   return [options, generate](const Globals& globals) {
-    if (generate->parsed()) return told(run_generate_command(options->generate));
+    if (generate->parsed()) {
+      WorkloadOptions& of = options->generate.options;
+      if (const auto read = read_sizes(options->sizes, of); !read)
+        return tell(globals, read.error());
+      if (const auto read = read_shares(options->shares, of); !read)
+        return tell(globals, read.error());
+      return told(run_generate_command(options->generate));
+    }
     LintCommand command = options->lint;
     command.json = globals.json;
     return told(run_lint_command(command));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <set>
 
 #include "ymir/base/file.h"
 #include "ymir/base/json.h"
@@ -81,6 +82,68 @@ TEST(Workload, KeepsTheEarlierJobsWhenSomeAreAdded) {
   }
 }
 
+TEST(Workload, SpreadsArrivalsAsTheHoursSayAndKeepsItsParametersInTheHeader) {
+  const auto workload = generate_workload(
+      {.num_jobs = 400, .window_s = 4000, .seed = 5, .arrivals = "hourly:1,3", .zipf = 1});
+
+  ASSERT_TRUE(workload) << workload.error().message;
+  const auto early =
+      std::ranges::count_if(workload->jobs, [](const auto& j) { return j.at < 2000; });
+  EXPECT_NEAR(static_cast<double>(early), 100, 20);
+  const auto again = parse_workload("w", to_text(*workload));
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(to_text(*again), to_text(*workload));
+  const auto header = parse_json(again->generator);
+  ASSERT_TRUE(header);
+  EXPECT_EQ((*header)["zipf"], 1);
+  EXPECT_EQ((*header)["window_s"], 4000);
+}
+
+TEST(Workload, GivesSmallTasksToTheSmallestJobsAndPopularOnesToMore) {
+  const auto even = generate_workload({.num_jobs = 3000, .seed = 2});
+  const auto skewed = generate_workload({.num_jobs = 3000, .seed = 2, .zipf = 2});
+  const auto share_of = [](const Workload& workload, const std::set<std::string>& tasks) {
+    return static_cast<double>(std::ranges::count_if(
+               workload.jobs, [&](const auto& job) { return tasks.contains(job.task); })) /
+           static_cast<double>(workload.jobs.size());
+  };
+
+  ASSERT_TRUE(even && skewed);
+  EXPECT_NEAR(share_of(*even, {"task1", "task2", "task3"}), 0.3, 0.03);
+  EXPECT_NEAR(share_of(*even, {"task7", "task8", "task9"}), 0.1, 0.02);
+  EXPECT_NEAR(share_of(*even, {"task4"}), 0.2, 0.03);
+  EXPECT_GT(share_of(*skewed, {"task4"}), 0.4);
+}
+
+TEST(Workload, HasAsManyUsefulPairsAsTheDensitySays) {
+  const auto workload = generate_workload({.num_jobs = 2000, .seed = 3, .useful_pairs = 0.3});
+
+  ASSERT_TRUE(workload);
+  int useful = 0, all = 0;
+  for (const auto& [pair, gain] : workload->temporal) {
+    const std::size_t arrow = pair.find('>');
+    if (pair.substr(0, arrow) == pair.substr(arrow + 1)) continue;
+    ++all;
+    useful += gain > 0 ? 1 : 0;
+    EXPECT_GT(gain, -1);
+  }
+  EXPECT_EQ(all, 3 * 72);
+  EXPECT_NEAR(static_cast<double>(useful) / all, 0.3, 0.1);
+}
+
+TEST(Workload, RefusesOptionsThatMakeNoSenseAndNamesThem) {
+  const auto fault = [](const WorkloadOptions& options) {
+    const auto sound = options.validate();
+    return sound ? std::string("none") : sound.error().message;
+  };
+
+  EXPECT_THAT(fault({.arrivals = "hourly:0,0"}), HasSubstr("not all 0"));
+  EXPECT_THAT(fault({.arrivals = "daily"}), HasSubstr("arrivals must be"));
+  EXPECT_THAT(fault({.shares = {1, 2}}), HasSubstr("three numbers"));
+  EXPECT_THAT(fault({.gains = "measured"}), HasSubstr("needs tasks=paper27-measured"));
+  EXPECT_THAT(fault({.tasks = "paper28"}), HasSubstr("paper28"));
+}
+
 TEST_F(SimulateTest, WritesTheFilesOfEachPolicy) {
   const Workload workload = small_workload();
   const SimulateOptions options{.policies = {"ymir", "srtf"}, .out = folder_.string()};
@@ -110,6 +173,45 @@ TEST_F(SimulateTest, WritesTheSameLogTwice) {
   ASSERT_TRUE(simulate(workload, options, {}));
 
   EXPECT_TRUE(read("a/ymir/events.jsonl") == read("b/ymir/events.jsonl"));
+}
+
+TEST_F(SimulateTest, WritesTheSameFilesOnOneThreadAndOnFour) {
+  const Workload workload = small_workload();
+  SimulateOptions options{
+      .policies = {"ymir", "srtf"}, .seeds = {1, 2}, .noise = 0.01, .out = folder_ / "one"};
+  ASSERT_TRUE(simulate(workload, options, {}));
+  options.out = folder_ / "four";
+  options.threads = 4;
+  ASSERT_TRUE(simulate(workload, options, {}));
+
+  for (const std::string policy : {"ymir", "srtf"})
+    for (const std::string seed : {"", "seed-2/"})
+      for (const std::string file : {"events.jsonl", "jobs.csv", "timeline.csv", "pairs.csv"}) {
+        const std::string path = policy + "/" + seed + file;
+        EXPECT_TRUE(read("one/" + path) == read("four/" + path)) << path;
+      }
+  EXPECT_TRUE(read("one/seeds.csv") == read("four/seeds.csv"));
+  EXPECT_FALSE(read("one/ymir/jobs.csv") == read("one/ymir/seed-2/jobs.csv"));
+}
+
+TEST_F(SimulateTest, DrawsAReportThatAsksForNothingFromOutside) {
+  const SimulateOptions options{.policies = {"ymir", "fifo"}, .out = folder_.string()};
+
+  ASSERT_TRUE(simulate(small_workload(), options, {}));
+  const std::string html = read("report.html");
+
+  for (const char* outside : {"http://", "https://", "<link", "<img", "src=", "@import", "url("})
+    EXPECT_THAT(html, testing::Not(HasSubstr(outside)));
+  EXPECT_THAT(html, HasSubstr("default-src 'none'"));
+  const std::size_t begin = html.find("id=\"data\">") + 10;
+  const auto data =
+      parse_json(html.substr(begin, html.find("</script>", begin) - begin), {.max_bytes = 1 << 26});
+  ASSERT_TRUE(data) << data.error().message;
+  EXPECT_EQ((*data)["baseline"], "fifo");
+  EXPECT_EQ((*data)["runs"].size(), 2u);
+  EXPECT_EQ((*data)["runs"][0]["jobs"].size(), 40u);
+  EXPECT_GT((*data)["runs"][0]["holds"].size(), 40u);
+  EXPECT_EQ((*data)["comparison"][1]["numbers"]["avg_jct_s"][2], 1);
 }
 
 TEST_F(SimulateTest, FinishesSoonerWithTransferThanWithout) {

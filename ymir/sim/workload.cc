@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "ymir/base/json.h"
-#include "ymir/base/rng.h"
 #include "ymir/base/text.h"
 
 namespace ymir {
@@ -95,6 +94,10 @@ Result<> read_header(const Json& json, Workload& workload) {
   workload.gpus_per_node = static_cast<int>(fields.whole("gpus_per_node", 4, 1, 1024));
   workload.seed = static_cast<std::uint64_t>(fields.whole("seed", 0, 0, std::int64_t{1} << 53));
   YMIR_TRY(fields.ok());
+  if (const auto generator = json.find("generator"); generator != json.end()) {
+    if (!generator->is_object()) return wrong("generator must be an object");
+    workload.generator = canonical(*generator);
+  }
   return read_gains(json, workload);
 }
 
@@ -184,6 +187,8 @@ std::string to_text(const Workload& workload) {
               {"nodes", workload.nodes},    {"gpus_per_node", workload.gpus_per_node},
               {"seed", workload.seed},      {"temporal", workload.temporal},
               {"spatial", workload.spatial}};
+  if (const auto generator = parse_json(workload.generator); generator && generator->is_object())
+    header["generator"] = *generator;
   std::string text = canonical(header) + "\n";
   for (const WorkloadJob& job : workload.jobs) {
     Json line{{"name", job.name},           {"at", job.at},
@@ -202,125 +207,6 @@ std::string to_text(const Workload& workload) {
     text += canonical(line) + "\n";
   }
   return text;
-}
-
-// --- by chance ------------------------------------------------------------------------------
-
-namespace {
-
-enum Field : std::uint64_t {
-  kArrival = 1,
-  kBackbone,
-  kTask,
-  kSize,
-  kRequest,
-  kWidth,
-  kShare,
-  kGain
-};
-
-// The generator of one field of one job: adding a job or a field changes no other draw.
-Rng draw(std::uint64_t seed, std::uint64_t job, Field field) {
-  Rng mix(seed * 0x9e3779b97f4a7c15u + job * 64 + field);
-  return Rng(mix.next64());
-}
-
-struct Backbone {
-  std::string_view name;
-  double step_time;
-  double scaling;
-};
-constexpr Backbone kBackbones[] = {
-    {"vit-base", 0.3, 0.96}, {"roberta-base", 0.25, 0.95}, {"vicuna-7b", 1.2, 0.93}};
-constexpr int kTasks = 9;
-
-std::string task_name(int task) { return fmt::format("task{}", task + 1); }
-std::string full_name(std::size_t backbone, int task) {
-  return fmt::format("{}/{}", kBackbones[backbone].name, task_name(task));
-}
-
-// GPUs asked for, with their shares in 660 published jobs of this kind.
-int request_of(double u) {
-  constexpr std::pair<int, double> kShares[] = {{1, .402}, {2, .095}, {4, .491}, {8, .012}};
-  for (const auto& [gpus, share] : kShares)
-    if ((u -= share) < 0) return gpus;
-  return 4;
-}
-
-void draw_gains(const WorkloadOptions& options, Workload& workload) {
-  std::uint64_t pair = 0;
-  for (std::size_t backbone = 0; backbone < std::size(kBackbones); ++backbone)
-    for (int a = 0; a < kTasks; ++a)
-      for (int b = 0; b < kTasks; ++b) {
-        Rng rng = draw(options.seed, ++pair, kGain);
-        // Useful ones log-normal around a third, the others the same mirrored, and mild.
-        const double size = 0.33 * std::exp(0.6 * rng.normal());
-        const bool useful = a == b || rng.chance(options.useful_pairs);
-        const double gain = useful ? size : -std::min(0.6, 0.5 * size);
-        workload.temporal[full_name(backbone, a) + ">" + full_name(backbone, b)] = gain;
-        if (a < b)
-          workload.spatial[full_name(backbone, a) + "+" + full_name(backbone, b)] = {
-              gain, gain * rng.uniform(0.5, 1.2), rng.uniform(1.1, 1.6)};
-      }
-}
-
-}  // namespace
-
-Result<> WorkloadOptions::validate() const {
-  if (num_jobs < 1 || num_jobs > 1'000'000) return wrong("jobs must be in 1..1000000");
-  if (gpus_per_node < 1 || gpus_per_node > 1024) return wrong("gpus_per_node must be in 1..1024");
-  if (num_gpus < gpus_per_node || num_gpus % gpus_per_node != 0)
-    return wrong("gpus must be a multiple of gpus_per_node");
-  if (!(load > 0 && load <= 100)) return wrong("load must be in (0, 100]");
-  if (!(median_seconds > 0 && sigma >= 0 && sigma <= 4)) return wrong("bad run time distribution");
-  if (!(useful_pairs >= 0 && useful_pairs <= 1)) return wrong("useful_pairs must be in 0..1");
-  if (!(share >= 0 && share <= 1)) return wrong("share must be in 0..1");
-  return Ok{};
-}
-
-Result<Workload> generate_workload(const WorkloadOptions& options) {
-  YMIR_TRY(options.validate());
-  Workload workload{.nodes = options.num_gpus / options.gpus_per_node,
-                    .gpus_per_node = options.gpus_per_node,
-                    .seed = options.seed};
-  draw_gains(options, workload);
-  double gpu_seconds = 0;
-  std::vector<double> gaps;
-  for (int i = 1; i <= options.num_jobs; ++i) {
-    const auto id = static_cast<std::uint64_t>(i);
-    const Backbone& backbone = kBackbones[draw(options.seed, id, kBackbone).below(3)];
-    WorkloadJob job{.name = fmt::format("w{}", i),
-                    .backbone = std::string(backbone.name),
-                    .task = task_name(static_cast<int>(draw(options.seed, id, kTask).below(9))),
-                    .scaling = backbone.scaling};
-    job.gpus =
-        std::min(request_of(draw(options.seed, id, kRequest).uniform()), options.gpus_per_node);
-    job.max_gpus =
-        std::min(options.gpus_per_node, job.gpus << draw(options.seed, id, kWidth).below(3));
-    job.step_time = backbone.step_time;
-    const double seconds = std::clamp(
-        options.median_seconds * std::exp(options.sigma * draw(options.seed, id, kSize).normal()),
-        30.0, 400'000.0);
-    double speed = 1;
-    for (int g = 1; g < job.gpus; g *= 2) speed *= 2 * job.scaling;
-    job.steps = std::max<std::int64_t>(20, std::llround(seconds * speed / job.step_time));
-    job.steps_per_epoch = std::max<std::int64_t>(1, job.steps / 10);
-    job.max_steps = 3 * job.steps;
-    job.share = draw(options.seed, id, kShare).chance(options.share);
-    gpu_seconds += seconds * job.gpus;
-    gaps.push_back(-std::log(1 - draw(options.seed, id, kArrival).uniform()));
-    workload.jobs.push_back(std::move(job));
-  }
-  // The window in which so many jobs are `load` times what the cluster can do.
-  const double window = gpu_seconds / (options.num_gpus * options.load);
-  double sum = 0;
-  for (const double gap : gaps) sum += gap;
-  double at = 0;
-  for (std::size_t i = 0; i < gaps.size(); ++i) {
-    workload.jobs[i].at = std::round(at / sum * window * 1000) / 1000;
-    at += gaps[i];
-  }
-  return workload;
 }
 
 JobTruth truth_of(const WorkloadJob& job) {

@@ -44,26 +44,43 @@ struct Workload {
   std::map<std::string, double> temporal{};                // "backbone/source>backbone/target"
   std::map<std::string, std::array<double, 3>> spatial{};  // "first+second": gains and joint
   std::vector<WorkloadJob> jobs{};
+  std::string generator{};  // JSON object: how it was made; empty: not by a generator
 };
 
 // At most 10^6 jobs and 1 GiB.
 Result<Workload> parse_workload(const std::string& name, const std::string& text);
 std::string to_text(const Workload& workload);  // what parse_workload reads, byte for byte again
 
-// The setting of the paper, by chance: 3 backbones x 9 tasks, run times log-normal with a long
-// tail, most jobs small, Poisson arrivals over the time in which the cluster is offered `load`
-// times what it can do. Every draw depends on (seed, job, field) only.
+// The setting of the paper, by chance (policies.md 7.2): run times log-normal with a long tail, few
+// GPUs asked for most, tasks of three backbones in classes of size. Every draw of a job depends on
+// (seed, job, field) only, so jobs can be added without changing the others; what was asked for and
+// what came of it stand in the header.
 struct WorkloadOptions {
   int num_jobs = 3000;
   int num_gpus = 240;
   int gpus_per_node = 4;
-  double load = 1.5;
+  double load = 1.5;    // offered; sets the window, unless window_s is given
+  double window_s = 0;  // of the arrivals; then the load is what it comes to
   std::uint64_t seed = 1;
+  // paper27: 3 backbones x 9 tasks with made-up step times. paper27-measured: vit-large,
+  // roberta-base and roberta-large with tables, lengths and gains of `profiles`.
+  std::string tasks = "paper27";
+  std::string profiles{};
+  // poisson; philly:FILE (the gaps of that trace from a seeded row on, bursts and all);
+  // hourly:W1,W2,... (relative rates of equal parts of the window).
+  std::string arrivals = "poisson";
   double median_seconds = 1200, sigma = 1.4;  // of a job alone on what it asks for
-  double useful_pairs = 0.1;                  // of the ordered pairs of tasks of a backbone
-  double share = 0.9;                         // of the jobs
+  std::vector<double> shares{};               // of the three backbones; empty: equal
+  double zipf = 0;                            // popularity of the tasks of a class: rank^-zipf
+  double share = 0.9;                         // of the jobs: may be shared
+  // measured (of `profiles`) or synthetic: each ordered pair of tasks useful with probability
+  // useful_pairs, its gain log-normal, else the same mirrored.
+  std::string gains{};  // empty: synthetic for paper27, measured for paper27-measured
+  double useful_pairs = 0.1, gain_sigma = 0.6;
   Result<> validate() const;
 };
+// The sigma of a log-normal with that mean and median.
+double sigma_of(double median, double mean);
 Result<Workload> generate_workload(const WorkloadOptions& options);
 
 // What is true of a job alone, without the error of evaluations.

@@ -1,6 +1,6 @@
 // The readers behind scan_trace(), one file a format. Each takes its rows from `rows`, notes what
 // is wrong there, and appends to `trace` the rows without a fault. To add a format: a file
-// read_NAME.cc, a line here and one in trace.cc (docs/adding-a-trace.md).
+// read_NAME.cc, a line here and one in the table of trace.cc.
 #pragma once
 
 #include "ymir/base/csv.h"
