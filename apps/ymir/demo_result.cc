@@ -99,6 +99,13 @@ std::string comparison_text(const ReportComparison& comparison) {
   line("until the last job ended", comparison.shared.makespan, comparison.sequential.makespan);
   line("mean completion", comparison.shared.mean, comparison.sequential.mean);
   line("worst completion", comparison.shared.worst, comparison.sequential.worst);
+  text +=
+      "\nsteps of the jobs that learnt from another one, and of the same jobs alone (measured):\n";
+  for (const ReportComparison::Job& job : comparison.jobs)
+    if (job.learnt && job.shared_steps > 0)
+      text += fmt::format(
+          "  {:<24}{:>12}{:>20}{:>8.2f}x\n", job.name, job.shared_steps, job.sequential_steps,
+          static_cast<double>(job.sequential_steps) / static_cast<double>(job.shared_steps));
   return text;
 }
 

@@ -60,7 +60,10 @@ Result<ReportInput> run_once(const Globals& globals, const DemoDaemon::Options& 
 // The same jobs with all cores for one at a time, first come first served, nothing shared.
 Result<ReportComparison> compare(const Globals& globals, const DemoOptions& options,
                                  std::vector<Arrival> arrivals, const ReportInput& shared) {
-  for (Arrival& arrival : arrivals) arrival.spec.sharing.allow = false;
+  for (Arrival& arrival : arrivals) {
+    arrival.spec.sharing.allow = false;
+    arrival.spec.min_gpus = arrival.spec.max_gpus = 1;  // the one slot has all cores
+  }
   DemoDaemon::Options daemon;
   YMIR_TRY_ASSIGN(daemon.state, fresh_folder(options.out, "sequential"));
   daemon.slots = 1;
@@ -76,7 +79,13 @@ Result<ReportComparison> compare(const Globals& globals, const DemoOptions& opti
   const auto ours = completions(shared.state), theirs = completions(alone.state);
   for (const Completion& one : ours)
     for (const Completion& other : theirs)
-      if (one.name == other.name) comparison.jobs.push_back({one.name, one.seconds, other.seconds});
+      if (one.name == other.name)
+        comparison.jobs.push_back({.name = one.name,
+                                   .shared = one.seconds,
+                                   .sequential = other.seconds,
+                                   .shared_steps = one.steps,
+                                   .sequential_steps = other.steps,
+                                   .learnt = one.learnt});
   return comparison;
 }
 
@@ -150,10 +159,11 @@ int finish(const Globals& globals, const DemoOptions& options, const ReportInput
 
 // A morning of small jobs on a cluster that has learnt nothing yet. Profiles are kept short, since
 // a transfer throws their steps away and similarity by probes needs no task vector; a third of the
-// time may go into finding out what helps.
+// time may go into finding out what helps. One team: finish-time fairness between its jobs is off,
+// since it slices jobs of ten seconds against each other.
 std::vector<std::string> demo_settings(const DemoOptions& options) {
   std::vector<std::string> settings = {"profile.share_of_job=0.05", "profile.vectors=off",
-                                       "estimate.exploration_share=0.3"};
+                                       "estimate.exploration_share=0.3", "unfairness=0"};
   settings.insert(settings.end(), options.settings.begin(), options.settings.end());
   return settings;
 }

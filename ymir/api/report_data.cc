@@ -292,8 +292,12 @@ Json comparison_json(const ReportComparison& comparison) {
   };
   Json jobs = Json::array();
   for (const auto& job : comparison.jobs)
-    jobs.push_back(
-        {{"name", job.name}, {"shared_s", job.shared}, {"sequential_s", job.sequential}});
+    jobs.push_back({{"name", job.name},
+                    {"shared_s", job.shared},
+                    {"sequential_s", job.sequential},
+                    {"shared_steps", job.shared_steps},
+                    {"sequential_steps", job.sequential_steps},
+                    {"learnt", job.learnt}});
   return {{"baseline", comparison.baseline},
           {"shared", sums(comparison.shared)},
           {"sequential", sums(comparison.sequential)},

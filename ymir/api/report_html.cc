@@ -80,7 +80,12 @@ std::string write_report(const ReportInput& input) {
 std::vector<Completion> completions(const Snapshot& state) {
   std::vector<Completion> list;
   for (const auto& [id, job] : state.jobs)
-    if (job.finished) list.push_back({id, job.spec.name, (*job.finished - job.submitted).count()});
+    if (job.finished)
+      list.push_back({.job = id,
+                      .name = job.spec.name,
+                      .seconds = (*job.finished - job.submitted).count(),
+                      .steps = job.result ? job.result->step : job.steps_done,
+                      .learnt = !job.transfers.empty()});
   return list;
 }
 

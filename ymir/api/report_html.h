@@ -4,6 +4,7 @@
 // named by hash in its Content-Security-Policy. Pure, any thread.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,7 +22,9 @@ struct ReportComparison {
   };
   struct Job {
     std::string name{};
-    double shared = 0, sequential = 0;  // from submission to end
+    double shared = 0, sequential = 0;                    // from submission to end
+    std::int64_t shared_steps = 0, sequential_steps = 0;  // to the target, or to the last
+    bool learnt = false;                                  // from a partner, in the shared run
   };
   std::string baseline = "one after another, without sharing";
   Sums shared{}, sequential{};
@@ -44,6 +47,8 @@ struct Completion {
   JobId job{};
   std::string name{};
   double seconds = 0;
+  std::int64_t steps = 0;
+  bool learnt = false;  // from a partner
 };
 std::vector<Completion> completions(const Snapshot& state);
 ReportComparison::Sums sums_of(const Snapshot& state);
