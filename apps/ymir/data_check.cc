@@ -33,6 +33,7 @@ Result<DataVerdict> check(const JobSpec& spec) {
   YMIR_TRY(check_folder(spec.model));
   YMIR_TRY_ASSIGN(const Tokenizer tokenizer, Tokenizer::load(spec.model));
   YMIR_TRY_ASSIGN(const ModelFiles model, read_model_files(spec.model, tokenizer, cache_folder()));
+  YMIR_TRY(ModelWeights::open(spec.model));  // whole safetensors files, or file and tensor named
   DataRequest request;
   request.data = spec.data;
   request.kind = spec.kind;

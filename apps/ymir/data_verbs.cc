@@ -24,17 +24,6 @@ Json facts_json(const DataFacts& facts) {
   return body ? (*body)["facts"] : Json::object();
 }
 
-Json faults_json(const JobInput& input) {
-  Json faults = Json::array();
-  for (const JobFault& fault : input.faults)
-    faults.push_back({{"line", fault.line},
-                      {"column", fault.column},
-                      {"param", fault.key},
-                      {"message", fault.text},
-                      {"code", fault.code}});
-  return faults;
-}
-
 // --- validate ---
 
 struct ValidateOptions {
@@ -73,7 +62,7 @@ int validate(const Globals& globals, const ValidateOptions& options) {
       print_report(*input, verdict ? &*verdict : nullptr);
       continue;
     }
-    Json entry{{"file", file}, {"valid", valid}, {"faults", faults_json(*input)}};
+    Json entry{{"file", file}, {"valid", valid}, {"faults", Json::parse(faults_json({*input}))}};
     if (verdict) {
       entry["data_faults"] = verdict->faults;
       if (verdict->faults.empty()) entry["facts"] = facts_json(verdict->facts);

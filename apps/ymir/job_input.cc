@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "ymir/base/file.h"
+#include "ymir/base/json.h"
 
 namespace ymir::cli {
 namespace {
@@ -48,6 +49,19 @@ void print_faults(const JobInput& input) {
     std::fprintf(stderr, "%s\n", to_string(fault, input.file).c_str());
 }
 
+std::string faults_json(const std::vector<JobInput>& inputs) {
+  Json faults = Json::array();
+  for (const JobInput& input : inputs)
+    for (const JobFault& fault : input.faults)
+      faults.push_back({{"file", input.file},
+                        {"line", fault.line},
+                        {"column", fault.column},
+                        {"param", fault.key},
+                        {"message", fault.text},
+                        {"code", fault.code}});
+  return canonical(faults);
+}
+
 std::optional<std::vector<JobInput>> read_good_jobs(const Globals& globals,
                                                     const std::vector<std::string>& files,
                                                     int* exit) {
@@ -59,15 +73,16 @@ std::optional<std::vector<JobInput>> read_good_jobs(const Globals& globals,
       *exit = tell(globals, kUsage, input.error().message);
       return std::nullopt;
     }
-    print_faults(*input);
+    if (!globals.json) print_faults(*input);
     num_faults += input->faults.size();
     inputs.push_back(*std::move(input));
   }
   if (num_faults == 0) return inputs;
-  *exit = tell(globals, kUsage,
-               std::to_string(num_faults) + (num_faults == 1 ? " fault" : " faults") +
-                   ", nothing was started",
-               "correct them and check with `ymir validate`");
+  const std::string message = std::to_string(num_faults) +
+                              (num_faults == 1 ? " fault" : " faults") + ", nothing was started";
+  *exit = globals.json
+              ? tell_faults(globals, kUsage, message, faults_json(inputs))
+              : tell(globals, kUsage, message, "correct them and check with `ymir validate`");
   return std::nullopt;
 }
 

@@ -24,6 +24,9 @@ Result<JobInput> read_job_input(const std::string& file, int num_slots = 0);
 // Prints the faults on stderr, a line each.
 void print_faults(const JobInput& input);
 
+// The faults of all of them as a JSON array: file, line, column, param, message, code.
+std::string faults_json(const std::vector<JobInput>& inputs);
+
 // All files without a fault, or nothing after telling all faults of all files; *exit is then the
 // exit code.
 std::optional<std::vector<JobInput>> read_good_jobs(const Globals& globals,

@@ -80,10 +80,15 @@ int check_verb(const Globals& globals, const std::string& word) {
               near ? "did you mean `ymir " + *near + "`?" : "`ymir --help` lists them");
 }
 
-int run(int argc, char** argv) {
+// The help of the verb that was meant.
+std::string help_hint(const CLI::App& app) {
+  const auto verbs = app.get_subcommands();  // those that were parsed
+  return "`ymir " + (verbs.empty() ? "" : verbs.front()->get_name() + " ") + "--help` says how";
+}
+
+int run(int argc, char** argv, Globals& globals) {
   std::signal(SIGPIPE, SIG_IGN);  // print() sees the error
   CLI::App app{"Ymir: scheduler and runtime for shared fine-tuning of foundation models", "ymir"};
-  Globals globals;
   add_globals(app, globals);
   app.require_subcommand(1);
   app.fallthrough();
@@ -102,24 +107,30 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    const int code = app.exit(e);
-    return code == 0 ? kDone : kUsage;
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    return tell(globals, kUsage, e.what(), help_hint(app));
   }
-  return chosen(globals);
+  const int code = chosen(globals);
+  const std::string fault = output_fault();
+  if (fault.empty()) return code;
+  tell(globals, kFailed, "the output is incomplete: " + fault);
+  return code == kDone ? kFailed : code;
+}
+
+// The exceptions are those of the option parser and the allocator.
+int run(int argc, char** argv) {
+  Globals globals;
+  // Known before the words are parsed, which may fail.
+  for (int i = 1; i < argc; ++i)
+    globals.json = globals.json || std::string_view(argv[i]) == "--json";
+  try {
+    return run(argc, argv, globals);
+  } catch (const std::exception& e) {
+    return tell(globals, kFailed, e.what());
+  }
 }
 
 }  // namespace
 }  // namespace ymir::cli
 
-int main(int argc, char** argv) {
-  try {
-    const int code = ymir::cli::run(argc, argv);
-    const std::string fault = ymir::cli::output_fault();
-    if (fault.empty()) return code;
-    std::fprintf(stderr, "ymir: the output is incomplete: %s\n", fault.c_str());
-    return code == ymir::cli::kDone ? ymir::cli::kFailed : code;
-  } catch (const std::exception& e) {  // of the option parser and the allocator
-    std::fprintf(stderr, "ymir: %s\n", e.what());
-    return ymir::cli::kFailed;
-  }
-}
+int main(int argc, char** argv) { return ymir::cli::run(argc, argv); }

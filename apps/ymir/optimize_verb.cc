@@ -35,9 +35,8 @@ Run optimize_verb(CLI::App& command) {
                   "ymir optimize i.json");
     run.json = globals.json;
     const CommandOutput output = run_optimize_command(run);
-    if (!output.err.empty()) std::fputs(output.err.c_str(), stderr);
     print(output.out);
-    return output.exit_code;
+    return tell_output(globals, output.exit_code, output.err);
   };
 }
 

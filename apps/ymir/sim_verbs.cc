@@ -14,10 +14,9 @@
 namespace ymir::cli {
 namespace {
 
-int told(const SimCommandOutput& output) {
-  if (!output.err.empty()) std::fputs(output.err.c_str(), stderr);
+int told(const Globals& globals, const SimCommandOutput& output) {
   print(output.out);
-  return output.exit_code;
+  return tell_output(globals, output.exit_code, output.err);
 }
 
 // "seren" and "kalos": run times of the GPU jobs of two published clusters.
@@ -108,7 +107,7 @@ Run simulate_verb(CLI::App& app) {
           line.show(progress.fraction, text);
         });
     line.finish();
-    return told(output);
+    return told(globals, output);
   };
 }
 
@@ -159,11 +158,11 @@ Run workload_verb(CLI::App& app) {
         return tell(globals, read.error());
       if (const auto read = read_shares(options->shares, of); !read)
         return tell(globals, read.error());
-      return told(run_generate_command(options->generate));
+      return told(globals, run_generate_command(options->generate));
     }
     LintCommand command = options->lint;
     command.json = globals.json;
-    return told(run_lint_command(command));
+    return told(globals, run_lint_command(command));
   };
 }
 

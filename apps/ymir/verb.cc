@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "ymir/base/json.h"
+#include "ymir/base/text.h"
 
 namespace ymir::cli {
 namespace {
@@ -25,10 +26,12 @@ std::string_view code_name(int exit) {
   }
 }
 
-int print_error(const Globals& globals, int exit, std::string_view message, std::string_view hint) {
+int print_error(const Globals& globals, int exit, std::string_view message, std::string_view hint,
+                std::string_view faults = "") {
   if (globals.json) {
     Json error{{"code", code_name(exit)}, {"message", message}};
     if (!hint.empty()) error["hint"] = hint;
+    if (const auto list = parse_json(faults, {.max_bytes = 64u << 20})) error["errors"] = *list;
     std::fprintf(stderr, "%s\n", canonical(Json{{"error", error}}).c_str());
   } else {
     std::fprintf(stderr, "ymir: %.*s\n", static_cast<int>(message.size()), message.data());
@@ -59,6 +62,20 @@ int tell(const Globals& globals, const Error& error, std::string_view hint) {
 
 int tell(const Globals& globals, ExitCode code, std::string_view message, std::string_view hint) {
   return print_error(globals, code, message, hint);
+}
+
+int tell_output(const Globals& globals, int exit, std::string_view text) {
+  if (text.starts_with("ymir: ")) text.remove_prefix(6);
+  text = trim(text);
+  if (text.empty()) return exit;
+  if (exit != kDone) return print_error(globals, exit, text, "");
+  std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());  // a note
+  return exit;
+}
+
+int tell_faults(const Globals& globals, ExitCode code, std::string_view message,
+                std::string_view faults) {
+  return print_error(globals, code, message, "", faults);
 }
 
 std::string default_state_folder() {

@@ -48,6 +48,12 @@ int tell(const Globals& globals, const Error& error, std::string_view hint = "")
 int tell(const Globals& globals, ExitCode code, std::string_view message,
          std::string_view hint = "");
 
+// What a command of a library wrote for stderr ("ymir: message"), told as above; returns `exit`.
+int tell_output(const Globals& globals, int exit, std::string_view text);
+// tell() with what is wrong in detail: `faults` is a JSON array, shown with --json only.
+int tell_faults(const Globals& globals, ExitCode code, std::string_view message,
+                std::string_view faults);
+
 // $XDG_STATE_HOME/ymir, else ~/.local/state/ymir; --state and YMIR_STATE come before it.
 std::string default_state_folder();
 // The folder of the running program: the other programs lie beside it. Empty when unknown.

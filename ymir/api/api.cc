@@ -332,7 +332,10 @@ ApiResponse Api::get_events(const Call& call) {
   JobId job{};
   if (const std::string name = call.query("job"); !name.empty()) {
     const auto id = parse_job_id(name);
-    if (!id) return error_response(400, "bad_request", "no such job: " + fit(name, 40), "job");
+    if (!id) return error_response(400, "bad_request", "no job id: " + fit(name, 40), "job");
+    if (!call.now->jobs.contains(*id))
+      return error_response(404, "not_found", "no such job: " + name, "job",
+                            "`ymir ls` lists the jobs");
     job = *id;
   }
   return events_after(call, job);

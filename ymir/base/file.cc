@@ -19,10 +19,13 @@ namespace ymir {
 namespace {
 
 Error failed(const std::string& path, const char* what, int error = errno) {
-  const ErrorCode code = error == ENOENT   ? ErrorCode::kNotFound
-                         : error == ENOSPC ? ErrorCode::kExhausted
-                         : error == EACCES ? ErrorCode::kPermission
-                                           : ErrorCode::kUnavailable;
+  const ErrorCode code =
+      error == ENOENT   ? ErrorCode::kNotFound
+      : error == ENOSPC ? ErrorCode::kExhausted
+      : error == EACCES ? ErrorCode::kPermission
+      : error == ENOTDIR || error == EISDIR || error == ENAMETOOLONG || error == ELOOP
+          ? ErrorCode::kInvalidArgument  // the path itself can't be right
+          : ErrorCode::kUnavailable;
   return {code, path + ": " + what + ": " + std::strerror(error)};
 }
 

@@ -137,8 +137,8 @@ Result<EventBody> read_answer(JobId job, const std::string& output) {
 Result<> DataCheckOptions::validate() const {
   if (command.empty() || command.front().empty())
     return Error{ErrorCode::kInvalidArgument, "data check: no command is given"};
-  if (!(time.count() > 0) || most_waiting == 0)
-    return Error{ErrorCode::kInvalidArgument, "data check: limits must be above 0"};
+  if (!(time.count() > 0) || most_waiting == 0 || at_once < 1 || at_once > 64)
+    return Error{ErrorCode::kInvalidArgument, "data check: limits must be above 0, at_once <= 64"};
   return Ok{};
 }
 
@@ -153,41 +153,51 @@ EventBody check_data(const DataCheckOptions& options, const CheckData& order,
 }
 
 DataCheck::DataCheck(DataCheckOptions options, std::function<void(EventBody)> done)
-    : options_(std::move(options)),
-      done_(std::move(done)),
-      thread_([this](const std::stop_token& stop) { work(stop); }) {}
+    : options_(std::move(options)), done_(std::move(done)) {
+  for (int i = 0; i < options_.at_once; ++i)
+    threads_.emplace_back([this](const std::stop_token& leave) { work(leave); });
+}
 
 DataCheck::~DataCheck() {
-  thread_.request_stop();
-  changed_.notify_all();
-  thread_.join();
+  for (std::jthread& thread : threads_) thread.request_stop();
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& [job, stop] : under_way_) stop.request_stop();
+  }
+  threads_.clear();  // joins
 }
 
 Result<> DataCheck::start(const CheckData& order) {
   const std::lock_guard lock(mutex_);
-  if (under_way_ == order.job) return Ok{};
+  if (under_way_.contains(order.job)) return Ok{};
   for (const CheckData& other : waiting_)
     if (other.job == order.job) return Ok{};
   if (waiting_.size() >= options_.most_waiting)
     return Error{ErrorCode::kExhausted, fmt::format("{} data checks wait", waiting_.size())};
   waiting_.push_back(order);
-  changed_.notify_all();
+  changed_.notify_one();
   return Ok{};
 }
 
-void DataCheck::work(const std::stop_token& stop) {
+void DataCheck::work(const std::stop_token& leave) {
   while (true) {
     CheckData order;
+    std::stop_source stop;
     {
       std::unique_lock lock(mutex_);
-      under_way_ = JobId{};
-      if (!changed_.wait(lock, stop, [this] { return !waiting_.empty(); })) return;
+      if (!changed_.wait(lock, leave, [this] { return !waiting_.empty(); })) return;
+      if (leave.stop_requested()) return;
       order = std::move(waiting_.front());
       waiting_.pop_front();
-      under_way_ = order.job;
+      under_way_.emplace(order.job, stop);
     }
-    EventBody answer = check_data(options_, order, stop);
-    if (stop.stop_requested()) return;  // broken off: the next ymird asks again
+    EventBody answer = check_data(options_, order, stop.get_token());
+    {
+      const std::lock_guard lock(mutex_);
+      under_way_.erase(order.job);
+    }
+    if (stop.stop_requested()) continue;  // ymird ends: the next one asks again
+    const std::lock_guard telling(telling_);
     done_(std::move(answer));
   }
 }

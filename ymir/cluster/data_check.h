@@ -3,14 +3,16 @@
 //
 // The child reads the JobSpec as JSON from stdin and prints one JSON object: {"facts":{...}} or
 // {"faults":["file:line:column: text",...]}. It has limits of time, processor, memory and output;
-// a child that dies or prints something else gives a fault that says so. One check at a time, in
-// the order asked, on a thread of its own; start() and take() from any thread.
+// a child that dies or prints something else gives a fault that says so. A few checks at a time, in
+// the order asked, on threads of their own; start() from any thread.
 #pragma once
 
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,12 +29,13 @@ struct DataCheckOptions {
   double cpu_seconds = 600;
   double memory_bytes = 16.0 * (1ULL << 30);  // of address space
   std::size_t most_waiting = 10'000;
+  int at_once = 4;  // so that one huge file does not keep the others waiting
   Result<> validate() const;
 };
 
 class DataCheck {
  public:
-  // `done` is called on the check's thread with DataChecked or DataRefused.
+  // `done` is called on a check's thread with DataChecked or DataRefused, one call at a time.
   DataCheck(DataCheckOptions options, std::function<void(EventBody)> done);
   ~DataCheck();  // kills a check that is under way
   DataCheck(const DataCheck&) = delete;
@@ -42,15 +45,16 @@ class DataCheck {
   Result<> start(const CheckData& order);
 
  private:
-  void work(const std::stop_token& stop);
+  void work(const std::stop_token& leave);
 
   DataCheckOptions options_;
   std::function<void(EventBody)> done_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<CheckData> waiting_{};
-  JobId under_way_{};
-  std::jthread thread_;  // last: it uses what stands above
+  std::map<JobId, std::stop_source> under_way_{};
+  std::mutex telling_;                   // `done` has one caller at a time
+  std::vector<std::jthread> threads_{};  // last: they use what stands above
 };
 
 // Runs one check; any thread. `stop` ends it early with DataRefused.

@@ -111,8 +111,20 @@ std::string describe(const Steps& steps) {
 
 }  // namespace
 
+Result<> FitRequest::validate() const {
+  const auto refuse = [](const char* field, const char* rule, double value) {
+    return Error{ErrorCode::kInvalidArgument, fmt::format("{} must be {}: {}", field, rule, value)};
+  };
+  if (target && !std::isfinite(*target)) return refuse("target", "a finite number", *target);
+  if (!(epsilon > 0 && std::isfinite(epsilon))) return refuse("epsilon", "above 0", epsilon);
+  if (!(unit_steps >= 0 && std::isfinite(unit_steps)))
+    return refuse("unit", "0 or more steps", unit_steps);
+  return Ok{};
+}
+
 Result<FitAnswer> answer_fit(std::string_view csv, const std::string& name,
                              const FitRequest& request) {
+  YMIR_TRY(request.validate());
   YMIR_TRY_ASSIGN(const Table table, read_table(csv, name));
   auto fitted = fit_curve(table.points, {});
   if (!fitted) return annotate(fitted.error(), name);

@@ -14,6 +14,7 @@ struct FitRequest {
   std::optional<double> target{};  // loss
   double epsilon = 0.001;          // of normalised loss, a unit
   double unit_steps = 0;           // 0: the usual distance between two rows of the file
+  Result<> validate() const;
 };
 
 struct FitAnswer {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "ymir/base/rng.h"
 #include "ymir/base/text.h"
