@@ -25,8 +25,8 @@ inline std::string canonical(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// A member of an object that must be a text, or true or false (`fallback` when it is absent). Errors
-// name the key.
+// A member of an object that must be a text, or true or false (`fallback` when it is absent).
+// Errors name the key.
 Result<std::string> text_field(const Json& object, const char* key);
 Result<bool> flag_field(const Json& object, const char* key, bool fallback);
 
