@@ -65,7 +65,9 @@ TEST_F(Measured, TitanJobsTakeThePublishedTimeOnFourGpus) {
     const auto found = published.find({application, batch});
     if (found == published.end()) continue;
     ++compared;
-    EXPECT_NEAR(solo_seconds(job, 4) / found->second, 1, 0.01) << job.name;
+    // An epoch is a whole number of steps here: up to half a step of each is gained or lost.
+    const double rounding = 0.5 / static_cast<double>(job.steps_per_epoch);
+    EXPECT_NEAR(solo_seconds(job, 4) / found->second, 1, 0.01 + rounding) << job.name;
   }
 
   EXPECT_GT(compared, 50);
