@@ -1,4 +1,6 @@
 // optimize: one round problem, solved, made or checked.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 
@@ -15,7 +17,7 @@ Run optimize_verb(CLI::App& command) {
     OptimizeCommand command{};
   };
   auto options = std::make_shared<Options>();
-  command.add_option("instance", options->instance, "instance file; - is stdin");
+  command.add_option("instance", options->instance, "instance file; - or a pipe: stdin");
   command.add_option("--check", options->check, "INSTANCE PLAN: verify a plan")->expected(2);
   command.add_option("--generate", options->command.generate,
                      "write an instance: jobs=500,gpus=240,pairs=0.1,seed=7");
@@ -29,6 +31,8 @@ Run optimize_verb(CLI::App& command) {
       run.instance = options->check[0];
       run.check_plan = options->check[1];
     }
+    const bool piped = isatty(STDIN_FILENO) != 1;
+    if (run.instance.empty() && run.generate.empty() && piped) run.instance = "-";
     if (run.instance.empty() && run.generate.empty())
       return tell(globals, kUsage, "no instance given",
                   "ymir optimize --generate jobs=500,gpus=240,pairs=0.1,seed=7 > i.json; "

@@ -10,16 +10,6 @@ namespace {
 
 using testing::HasSubstr;
 
-Plan decided(const std::string& policy, const TestRound& test) {
-  const auto made = make_policy(policy);
-  const Round round = test.round();
-  const auto decision = (*made)->decide(round);
-  EXPECT_TRUE(decision);
-  const auto checked = check_plan(round, decision->plan);
-  EXPECT_TRUE(checked) << checked.error().message;
-  return decision->plan;
-}
-
 TEST(Fifo, StartsInTheOrderOfSubmissionAndStopsAtTheFirstThatDoesNotFit) {
   TestRound test({4});
   test.job(1, 2, 2);
@@ -29,7 +19,7 @@ TEST(Fifo, StartsInTheOrderOfSubmissionAndStopsAtTheFirstThatDoesNotFit) {
   test.alone(2, 4, 10);
   test.alone(3, 1, 10);
 
-  const Plan plan = decided("fifo", test);
+  const Plan plan = plan_by("fifo", test);
 
   EXPECT_EQ(in_short(plan), "j1x2");
   EXPECT_EQ(why_waits(plan, 2), "no_capacity gpus=4 free=2");
@@ -45,7 +35,7 @@ TEST(FifoBackfill, FillsTheGapBehindAJobThatDoesNotFit) {
   test.alone(2, 4, 10);
   test.alone(3, 1, 10);
 
-  const Plan plan = decided("fifo:backfill", test);
+  const Plan plan = plan_by("fifo:backfill", test);
 
   EXPECT_EQ(in_short(plan), "j1x2 j3x1");
 }
@@ -59,7 +49,7 @@ TEST(Fifo, NeverStopsWhatRuns) {
   test.alone(2, 1, 1);
   test.runs_alone(1, 1);
 
-  const Plan plan = decided("fifo", test);
+  const Plan plan = plan_by("fifo", test);
 
   EXPECT_EQ(in_short(plan), "j1x1");
 }
@@ -72,7 +62,7 @@ TEST(Srtf, GivesTheGpusToTheJobThatEndsFirst) {
   test.alone(2, 1, 100);
   test.runs_alone(1, 1);
 
-  const Plan plan = decided("srtf", test);
+  const Plan plan = plan_by("srtf", test);
 
   EXPECT_EQ(in_short(plan), "j2x1");
 }
@@ -85,7 +75,7 @@ TEST(Srtf, PreemptsNobodyForLessThanTheRestartCosts) {
   test.alone(2, 1, 100);
   test.runs_alone(1, 1);
 
-  const Plan plan = decided("srtf", test);
+  const Plan plan = plan_by("srtf", test);
 
   EXPECT_EQ(in_short(plan), "j1x1");
 }
@@ -100,7 +90,7 @@ TEST(Sjf, PrefersTheShortJobButStopsNobody) {
   test.alone(3, 1, 100);
   test.runs_alone(1, 1);
 
-  const Plan plan = decided("sjf", test);
+  const Plan plan = plan_by("sjf", test);
 
   EXPECT_EQ(in_short(plan), "j1x1 j3x1");
 }
@@ -112,7 +102,7 @@ TEST(Srsf, WeighsTimeByGpus) {
   test.alone(1, 4, 100);
   test.alone(2, 1, 300);
 
-  const Plan plan = decided("srsf", test);
+  const Plan plan = plan_by("srsf", test);
 
   EXPECT_EQ(in_short(plan), "j2x1");
 }
@@ -122,7 +112,7 @@ TEST(BudgetWalk, TellsAJobThatIsTooLargeForEveryNode) {
   test.job(1, 4, 4);
   test.alone(1, 4, 100);
 
-  const Plan plan = decided("srtf", test);
+  const Plan plan = plan_by("srtf", test);
 
   EXPECT_EQ(why_waits(plan, 1), "does_not_fit_a_node gpus=4 largest=2");
 }
@@ -137,7 +127,7 @@ TEST(BudgetWalk, LetsAJobWaitThatFindsNoSingleNode) {
   test.runs_alone(1, 1).place = PlaceId{1};
   test.runs_alone(2, 1).place = PlaceId{2};
 
-  const Plan plan = decided("fifo", test);
+  const Plan plan = plan_by("fifo", test);
 
   EXPECT_EQ(in_short(plan), "j1x1 j2x1 j3x2") << "moving one makes room";
 }

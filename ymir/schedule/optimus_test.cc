@@ -8,15 +8,7 @@
 namespace ymir {
 namespace {
 
-Plan decided(const TestRound& test) {
-  const auto made = make_policy("optimus");
-  const Round round = test.round();
-  const auto decision = (*made)->decide(round);
-  EXPECT_TRUE(decision);
-  const auto checked = check_plan(round, decision->plan);
-  EXPECT_TRUE(checked) << checked.error().message;
-  return decision->plan;
-}
+Plan decided(const TestRound& test) { return plan_by("optimus", test); }
 
 TEST(Optimus, GivesEveryJobItsSmallestSizeFirst) {
   TestRound test({2});

@@ -17,15 +17,7 @@ using Settings = std::map<std::string, std::string>;
 
 Plan decided(const TestRound& test, const std::string& policy = "ymir",
              const Settings& settings = {}) {
-  const auto made = make_policy(policy, settings);
-  EXPECT_TRUE(made) << made.error().message;
-  const Round round = test.round();
-  const auto decision = (*made)->decide(round);
-  EXPECT_TRUE(decision) << decision.error().message;
-  if (!decision) return {};
-  const auto checked = check_plan(round, decision->plan);
-  EXPECT_TRUE(checked) << checked.error().message;
-  return decision->plan;
+  return plan_by(policy, test, settings);
 }
 
 bool same(const Plan& a, const Plan& b) {

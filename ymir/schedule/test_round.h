@@ -1,7 +1,11 @@
 // TestRound: a cluster and a forecast made by hand, for the tests of policies.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <map>
 #include <string>
+#include <string_view>
 
 #include "ymir/schedule/policy.h"
 
@@ -107,6 +111,20 @@ class TestRound {
     return forecast.candidates.back();
   }
 };
+
+// The plan that a policy decides; it has passed check_plan.
+inline Plan plan_by(std::string_view policy, const TestRound& test,
+                    const std::map<std::string, std::string>& settings = {}) {
+  const auto made = make_policy(policy, settings);
+  EXPECT_TRUE(made) << made.error().message;
+  const Round round = test.round();
+  const auto decision = (*made)->decide(round);
+  EXPECT_TRUE(decision) << decision.error().message;
+  if (!decision) return {};
+  const auto checked = check_plan(round, decision->plan);
+  EXPECT_TRUE(checked) << checked.error().message;
+  return decision->plan;
+}
 
 // "j1x2 j2+j3x1 j2->j4x1": who runs in a plan, shortly.
 inline std::string in_short(const Plan& plan) {

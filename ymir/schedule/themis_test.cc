@@ -7,19 +7,10 @@
 namespace ymir {
 namespace {
 
-Plan decided(const TestRound& test) {
-  const auto made = make_policy("themis");
-  const Round round = test.round();
-  const auto decision = (*made)->decide(round);
-  EXPECT_TRUE(decision) << decision.error().message;
-  const auto checked = check_plan(round, decision->plan);
-  EXPECT_TRUE(checked) << checked.error().message;
-  return decision->plan;
-}
+Plan decided(const TestRound& test) { return plan_by("themis", test); }
 
-TEST(Themis, ServesTheJobThatIsFurthestBehindItsFairShare) {
-  // Both have 1000 s left of 1000; j1 has waited 900 s, j2 100 s. rho = (age + left / x) / 2000:
-  // with x1 + x2 = 1 the shares are 0.631 and 0.369 (900 + 1000/x1 = 100 + 1000/x2).
+// Two equal jobs and one GPU; the first waits since 900 s, the second since 100 s.
+TestRound two_on_one_gpu() {
   TestRound test({1});
   test.job(1);
   test.job(2);
@@ -27,6 +18,13 @@ TEST(Themis, ServesTheJobThatIsFurthestBehindItsFairShare) {
   test.alone(2, 1, 1005);
   test.cluster.jobs.at(JobId{1}).submitted = from_seconds(100);
   test.cluster.jobs.at(JobId{2}).submitted = from_seconds(900);
+  return test;
+}
+
+TEST(Themis, ServesTheJobThatIsFurthestBehindItsFairShare) {
+  // Both have 1000 s left of 1000; j1 has waited 900 s, j2 100 s. rho = (age + left / x) / 2000:
+  // with x1 + x2 = 1 the shares are 0.631 and 0.369 (900 + 1000/x1 = 100 + 1000/x2).
+  TestRound test = two_on_one_gpu();
 
   const Plan plan = decided(test);
 
@@ -38,13 +36,7 @@ TEST(Themis, ServesTheJobThatIsFurthestBehindItsFairShare) {
 }
 
 TEST(Themis, GivesWayWhenAJobHasReceivedItsShare) {
-  TestRound test({1});
-  test.job(1);
-  test.job(2);
-  test.alone(1, 1, 1005);
-  test.alone(2, 1, 1005);
-  test.cluster.jobs.at(JobId{1}).submitted = from_seconds(100);
-  test.cluster.jobs.at(JobId{2}).submitted = from_seconds(900);
+  TestRound test = two_on_one_gpu();
   const Plan first = decided(test);
   test.cluster.wish = PlanAdopted{.round = 1, .plan = first};
   test.runs_alone(1, 1);

@@ -11,14 +11,7 @@ namespace {
 using testing::HasSubstr;
 
 Plan decided(const TestRound& test, const std::map<std::string, std::string>& settings = {}) {
-  const auto made = make_policy("tiresias", settings);
-  EXPECT_TRUE(made) << made.error().message;
-  const Round round = test.round();
-  const auto decision = (*made)->decide(round);
-  EXPECT_TRUE(decision);
-  const auto checked = check_plan(round, decision->plan);
-  EXPECT_TRUE(checked) << checked.error().message;
-  return decision->plan;
+  return plan_by("tiresias", test, settings);
 }
 
 // Has held GPUs for so many GPU-seconds before, and waits now.

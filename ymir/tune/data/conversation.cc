@@ -25,8 +25,8 @@ constexpr RoleName kMessageRoles[] = {{"system", Role::kSystem},
                                       {"assistant", Role::kAssistant}};
 constexpr RoleName kShareGptRoles[] = {
     {"system", Role::kSystem},  {"human", Role::kUser},          {"user", Role::kUser},
-    {"gpt", Role::kAssistant},  {"assistant", Role::kAssistant}, {"chatgpt", Role::kAssistant},
-    {"bing", Role::kAssistant}, {"bard", Role::kAssistant},      {"model", Role::kAssistant}};
+    {"gpt", Role::kAssistant},  {"assistant", Role::kAssistant}, {"bing", Role::kAssistant},
+    {"bard", Role::kAssistant}, {"model", Role::kAssistant}};
 
 // Reads one row; a fault ends it.
 class RowReader {

@@ -16,15 +16,12 @@ using testing::bytes_of;
 using testing::hear;
 using testing::Heard;
 using testing::resumed;
+using testing::tensors_of;
 using testing::tiny_run;
 using testing::tiny_session;
 using testing::tiny_spec;
 using testing::tiny_task;
 using testing::Workspace;
-
-std::string tensors_of(const CheckpointCommitted& checkpoint) {
-  return bytes_of(checkpoint.path + "/state.safetensors");
-}
 
 // Runs to the end with stops after each of `stops` steps of a leg; the last checkpoint's tensors.
 std::string with_stops(Session& session, const TaskOrder& task,

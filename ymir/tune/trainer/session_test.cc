@@ -15,15 +15,12 @@ using testing::bytes_of;
 using testing::hear;
 using testing::Heard;
 using testing::resumed;
+using testing::tensors_of;
 using testing::tiny_run;
 using testing::tiny_session;
 using testing::tiny_spec;
 using testing::tiny_task;
 using testing::Workspace;
-
-std::string tensors_of(const CheckpointCommitted& checkpoint) {
-  return bytes_of(checkpoint.path + "/state.safetensors");
-}
 
 TEST(Session, LearnsASmallTaskAndLeavesAdapterMetricsAndCheckpoint) {
   const Workspace at;

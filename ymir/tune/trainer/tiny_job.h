@@ -213,4 +213,8 @@ inline std::string bytes_of(const std::string& path) {
   return text ? *text : std::string();
 }
 
+inline std::string tensors_of(const CheckpointCommitted& checkpoint) {
+  return bytes_of(checkpoint.path + "/state.safetensors");
+}
+
 }  // namespace ymir::testing
