@@ -10,6 +10,7 @@
 #include "ymir/base/text.h"
 #include "ymir/estimate/estimator.h"
 #include "ymir/sim/command.h"
+#include "ymir/store/event_log.h"
 
 namespace ymir::cli {
 namespace {
@@ -60,21 +61,30 @@ Beliefs estimator_beliefs() {
   return beliefs;
 }
 
+int replay_log(const Globals& globals, const SimulateCommand& command, const std::string& path) {
+  const auto log = read_log(path);
+  if (!log) return tell(globals, log.error());
+  return told(globals, run_replay_command(command, *log, estimator_beliefs));
+}
+
 }  // namespace
 
 Run simulate_verb(CLI::App& app) {
   struct Options {
     SimulateCommand command{};
-    std::string policies = "ymir";
+    std::string policies{}, replay{};
   };
   auto options = std::make_shared<Options>();
   SimulateCommand& command = options->command;
-  app.add_option("--workload", command.workload, "workload file")->required();
+  auto* workload = app.add_option("--workload", command.workload, "workload file");
+  app.add_option("--replay", options->replay,
+                 "log.db of a service: its jobs, as they were measured, live through it again")
+      ->excludes(workload);
   app.add_option("--format", command.format,
                  "ymir, pollux, titan, philly, gavel, tiresias, alibaba2023 or swf")
       ->capture_default_str();
   app.add_option("--profiles", command.profiles, "folder of step times and curves");
-  app.add_option("--policy", options->policies, "NAME[,NAME...]")->capture_default_str();
+  app.add_option("--policy", options->policies, "NAME[,NAME...]; none: ymir, and of a log its own");
   app.add_option("--nodes", command.nodes, "0: as the workload says");
   app.add_option("--gpus-per-node", command.gpus_per_node, "0: as the workload says");
   app.add_option("--interval", command.interval,
@@ -88,10 +98,17 @@ Run simulate_verb(CLI::App& app) {
   app.add_option("--out", command.out, "folder of the results")->required();
   return [options](const Globals& globals) {
     SimulateCommand run = options->command;
-    run.policies.clear();
-    for (const std::string_view name : split(options->policies, ','))
-      run.policies.emplace_back(trim(name));
+    if (!options->policies.empty()) {
+      run.policies.clear();
+      for (const std::string_view name : split(options->policies, ','))
+        run.policies.emplace_back(trim(name));
+    }
     run.json = globals.json;
+    if (!options->replay.empty()) {
+      if (options->policies.empty()) run.policies.clear();
+      return replay_log(globals, run, options->replay);
+    }
+    if (run.workload.empty()) return tell(globals, kUsage, "give --workload FILE or --replay LOG");
     const Terminal terminal = Terminal::detect(globals.no_color);
     ProgressLine line(terminal, globals.quiet || !terminal.stderr_is_terminal);
     const auto begin = std::chrono::steady_clock::now();

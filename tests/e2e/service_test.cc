@@ -22,6 +22,9 @@
 #include "ymir/base/rng.h"
 #include "ymir/base/text.h"
 #include "ymir/cluster/child_process.h"
+#include "ymir/sim/command.h"
+#include "ymir/sim/recorded_run.h"
+#include "ymir/sim/replay_log.h"
 #include "ymir/store/check_log.h"
 #include "ymir/store/event_log.h"
 
@@ -184,6 +187,9 @@ class ServiceTest : public testing::Test {
     const auto report = check_log(state_ + "/log.db");
     ASSERT_TRUE(report) << report.error().message;
     for (const LogFault& fault : report->faults) ADD_FAILURE() << fault.seq << ": " << fault.text;
+    const auto log = read_log(state_ + "/log.db");
+    ASSERT_TRUE(log) << log.error().message;
+    EXPECT_THAT(check_recorded(*log), testing::IsEmpty());
   }
 
   std::string folder_, state_;
@@ -200,6 +206,33 @@ TEST_F(ServiceTest, JobsRunToTheirEnd) {
   ASSERT_TRUE(all_end());
 
   expect_nothing_lost_or_doubled();
+}
+
+TEST_F(ServiceTest, ALogLivesThroughTheSameAgainInTheSimulator) {
+  start_ymird();
+  ASSERT_TRUE(ready());
+  for (int job = 1; job <= 4; ++job) submit(job, 60 * job, {{"step_ms", "8"}});
+  ASSERT_TRUE(all_end());
+  const auto log = read_log(state_ + "/log.db");
+  ASSERT_TRUE(log) << log.error().message;
+
+  const auto scenario = scenario_of_log(*log);
+  ASSERT_TRUE(scenario) << scenario.error().message;
+  const auto run = run_scenario(*scenario);
+  ASSERT_TRUE(run) << run.error().message;
+  const SimCommandOutput output =
+      run_replay_command({.policies = {"fifo"}, .out = folder_ + "/out"}, *log, {});
+
+  const ReplayReport report = compare_replay(*log, *scenario, *run);
+  ASSERT_EQ(report.jobs.size(), 4u);
+  EXPECT_GT(report.simulated_avg_s, report.recorded_avg_s / 2);
+  EXPECT_LT(report.simulated_avg_s, report.recorded_avg_s * 2);
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  for (const char* name : {"replay.csv", "report.html", "recorded/jobs.csv", "fifo/jobs.csv"}) {
+    const auto text = read_file(folder_ + "/out/" + name);
+    ASSERT_TRUE(text) << name;
+    EXPECT_THAT(*text, testing::HasSubstr("job-4")) << name;
+  }
 }
 
 TEST_F(ServiceTest, KillingYmirdAtRandomMomentsLosesAndDoublesNothing) {

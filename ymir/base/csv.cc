@@ -193,4 +193,11 @@ Result<> read_csv(const std::string& file, const std::vector<std::string>& colum
   return rows.ok();
 }
 
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
 }  // namespace ymir

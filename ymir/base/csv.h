@@ -79,4 +79,7 @@ Result<> read_csv(const std::string& file, const std::vector<std::string>& colum
                   const std::function<void(CsvRows& row, const std::vector<std::size_t>& at)>& each,
                   std::size_t max_bytes = 64u << 20);
 
+// A field as RFC 4180 wants it: quoted when a comma, a quote or a line break is in it.
+std::string csv_field(const std::string& text);
+
 }  // namespace ymir

@@ -120,5 +120,12 @@ RC_GTEST_PROP(Csv, CutsAnyBytesWithoutACrash, (const std::string& text)) {
   RC_ASSERT(rows.faults().size() <= 20u);
 }
 
+TEST(CsvField, IsQuotedWhereItHasTo) {
+  const std::string text = "a,\"b\"\nc";
+
+  EXPECT_EQ(csv_field("plain text"), "plain text");
+  EXPECT_EQ(csv_field(text), "\"a,\"\"b\"\"\nc\"");
+}
+
 }  // namespace
 }  // namespace ymir

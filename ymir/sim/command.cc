@@ -9,21 +9,14 @@
 #include "ymir/base/json.h"
 #include "ymir/base/text.h"
 #include "ymir/sim/artifact/artifact.h"
+#include "ymir/sim/command_parts.h"
 #include "ymir/sim/trace/lint.h"
-#include "ymir/sim/trace/workload_of.h"
 
 namespace ymir {
 
 namespace {
 
 using Settings = std::map<std::string, std::string>;
-
-SimCommandOutput fails(const Error& error) {
-  const bool input = error.code == ErrorCode::kInvalidArgument ||
-                     error.code == ErrorCode::kNotFound || error.code == ErrorCode::kExhausted ||
-                     error.code == ErrorCode::kCorruption;
-  return {.exit_code = input ? 2 : 1, .out = "", .err = "ymir: " + error.message + "\n"};
-}
 
 // The file as it is known to the public simulators, and what is true of its jobs. A trace without a
 // truth is still one that public simulators run: then the reason is a warning.
@@ -151,31 +144,42 @@ Result<> own_settings(Settings& settings, SimulateOptions& options, TruthOptions
 
 }  // namespace
 
-SimCommandOutput run_simulate_command(
-    const SimulateCommand& command, const MakeBeliefs& estimator,
-    const std::function<void(const SimulationProgress&)>& progress) {
-  auto settings = settings_of(command.set);
-  if (!settings) return fails(settings.error());
-  const auto seeds = parse_seeds(command.seeds);
-  if (!seeds) return fails(seeds.error());
+SimCommandOutput failure_of(const Error& error) {
+  const bool input = error.code == ErrorCode::kInvalidArgument ||
+                     error.code == ErrorCode::kNotFound || error.code == ErrorCode::kExhausted ||
+                     error.code == ErrorCode::kCorruption;
+  return {.exit_code = input ? 2 : 1, .out = "", .err = "ymir: " + error.message + "\n"};
+}
+
+Result<SimulateOptions> options_of(const SimulateCommand& command, TruthOptions& truth) {
+  YMIR_TRY_ASSIGN(Settings settings, settings_of(command.set));
+  YMIR_TRY_ASSIGN(const std::vector<std::uint64_t> seeds, parse_seeds(command.seeds));
   SimulateOptions options{.policies = command.policies,
                           .nodes = command.nodes,
                           .gpus_per_node = command.gpus_per_node,
                           .interval = Seconds(command.interval),
-                          .seeds = *seeds,
+                          .seeds = seeds,
                           .threads = command.threads,
                           .noise = command.noise,
                           .profiles = command.profiles,
                           .baseline = command.baseline,
                           .out = command.out};
+  YMIR_TRY(own_settings(settings, options, truth));
+  return options;
+}
+
+SimCommandOutput run_simulate_command(
+    const SimulateCommand& command, const MakeBeliefs& estimator,
+    const std::function<void(const SimulationProgress&)>& progress) {
   TruthOptions truth{.nodes = command.nodes, .gpus_per_node = command.gpus_per_node};
-  if (const auto own = own_settings(*settings, options, truth); !own) return fails(own.error());
-  if (const auto sound = options.validate(); !sound) return fails(sound.error());
+  const auto options = options_of(command, truth);
+  if (!options) return failure_of(options.error());
+  if (const auto sound = options->validate(); !sound) return failure_of(sound.error());
   const auto input = read_input(command, truth);
-  if (!input) return fails(input.error());
-  const auto summaries =
-      simulate(*input, options, command.oracle ? MakeBeliefs{} : estimator, {.progress = progress});
-  if (!summaries) return fails(summaries.error());
+  if (!input) return failure_of(input.error());
+  const auto summaries = simulate(*input, *options, command.oracle ? MakeBeliefs{} : estimator,
+                                  {.progress = progress});
+  if (!summaries) return failure_of(summaries.error());
   SimCommandOutput output{.out = command.json ? json_of(*summaries) : table_of(*summaries)};
   for (const std::string& warning : input->warnings) output.err += "warning: " + warning + "\n";
   for (const SimulationSummary& summary : *summaries)
@@ -188,10 +192,11 @@ SimCommandOutput run_simulate_command(
 
 SimCommandOutput run_generate_command(const WorkloadCommand& command) {
   const auto workload = generate_workload(command.options);
-  if (!workload) return fails(workload.error());
+  if (!workload) return failure_of(workload.error());
   const std::string text = to_text(*workload);
   if (command.out.empty()) return {.out = text};
-  if (const auto written = write_file(command.out, text); !written) return fails(written.error());
+  if (const auto written = write_file(command.out, text); !written)
+    return failure_of(written.error());
   return {.out = fmt::format("{}: {} jobs, load {:.2f} on {} GPUs\n", command.out,
                              workload->jobs.size(), offered_load(*workload),
                              workload->nodes * workload->gpus_per_node)};
@@ -203,7 +208,7 @@ SimCommandOutput run_lint_command(const LintCommand& command) {
                                .nodes = command.nodes,
                                .gpus_per_node = command.gpus_per_node,
                                .window_s = command.window_s});
-  if (!lint) return fails(lint.error());
+  if (!lint) return failure_of(lint.error());
   return {.exit_code = lint->num_faults == 0 ? 0 : 1,
           .out = command.json ? to_json(*lint) : to_text(command.file, *lint)};
 }

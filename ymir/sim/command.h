@@ -37,6 +37,13 @@ SimCommandOutput run_simulate_command(
     const SimulateCommand& command, const MakeBeliefs& estimator,
     const std::function<void(const SimulationProgress&)>& progress = {});
 
+// `ymir simulate --replay LOG`: the log lived through again under its own policy, or under
+// `policies` when there are any, in its own cluster or in that of nodes and gpus_per_node; each
+// compared with the run that was recorded, which stands in the report as `recorded`. Writes also
+// DIR/replay.csv.
+SimCommandOutput run_replay_command(const SimulateCommand& command, const std::vector<Event>& log,
+                                    const MakeBeliefs& estimator);
+
 // `ymir workload generate`: writes `out`, or prints the workload when it is empty.
 struct WorkloadCommand {
   WorkloadOptions options{};

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ymir/sim/metrics/statistics.h"
+#include "ymir/sim/recorded_run.h"
+
 namespace ymir {
 
 namespace {
@@ -19,9 +22,11 @@ struct Recorded {
   JobSpec spec{};
   Time submitted{};
   DataFacts facts{};
-  std::map<int, std::vector<double>> step_seconds{};  // by GPUs, alone
-  std::vector<double> starts{};                       // seconds
-  std::int64_t steps = 0;                             // the furthest it came
+  // By GPUs, alone: of the wall between evaluations, saving and evaluating included; and of the
+  // optimizer step itself, for where there is no evaluation.
+  std::map<int, std::vector<double>> paces{}, step_seconds{};
+  std::vector<double> starts{};  // seconds
+  std::int64_t steps = 0;        // the furthest it came
   std::optional<Time> started{}, finished{};
   std::optional<JobFinished> result{};
   std::map<JobId, double> gains{};  // by source
@@ -34,9 +39,17 @@ class Reading {
     std::visit([this](const auto& body) { take(body); }, event.body);
   }
 
+  std::map<JobId, std::string> names() const {
+    std::map<JobId, std::string> given;
+    for (const auto& [id, job] : jobs) given[id] = job.spec.name;
+    return unique_names(std::move(given));
+  }
+
   std::map<JobId, Recorded> jobs{};
   std::vector<ScenarioAction> actions{};
   std::vector<int> nodes{};
+  int node_slots = 0;     // of the nodes of a place that is several
+  bool profiles = false;  // jobs were profiled
   std::string policy = "ymir";
   Seconds round{120};
 
@@ -52,6 +65,7 @@ class Reading {
     if (known == node_of_.end()) {
       node_of_[e.node] = static_cast<int>(nodes.size());
       nodes.push_back(e.num_slots);
+      node_slots = std::max(node_slots, e.node_slots);
     } else if (const auto lost = lost_.find(known->second); lost != lost_.end()) {
       actions[lost->second].until = at_;
       lost_.erase(lost);
@@ -75,30 +89,29 @@ class Reading {
     if (e.outcome == Outcome::kCancelled) act(ScenarioAction::Kind::kCancel, e.job);
   }
   void take(const RunRequested& e) {
+    profiles = profiles || e.profile;
     for (const JobId job : e.jobs)
       if (!e.profile && !jobs[job].started) jobs[job].started = at_;
     runs_[e.run] = e.jobs;
     if (e.jobs.size() != 1) return;
-    // Counts from its first step only where that is step 0.
     paces_[e.jobs.front()] = {
-        .run = e.run, .gpus = e.what.gpus, .known = e.from_steps.front() == 0};
+        .run = e.run, .gpus = e.what.gpus, .step = e.from_steps.front(), .since = at_};
   }
   void take(const EpochEvaluated& e) {
     const auto found = paces_.find(e.job);
     if (found == paces_.end() || found->second.run != e.run) return;
     Pace& pace = found->second;
-    const double seconds = (e.evaluation.train_time - pace.trained).count();
+    const double seconds = (at_ - pace.since).count();
     const auto steps = static_cast<double>(e.evaluation.step - pace.step);
-    if (pace.known && seconds > 0 && steps > 0)
-      jobs[e.job].step_seconds[pace.gpus].push_back(seconds / steps);
-    pace = {.run = pace.run,
-            .gpus = pace.gpus,
-            .known = true,
-            .step = e.evaluation.step,
-            .trained = e.evaluation.train_time};
+    if (seconds > 0 && steps > 0) jobs[e.job].paces[pace.gpus].push_back(seconds / steps);
+    pace.step = e.evaluation.step;
+    pace.since = at_;
   }
   void take(const RunStarted& e) {
-    for (const JobId job : runs_[e.run]) jobs[job].starts.push_back(e.milliseconds / 1000);
+    for (const JobId job : runs_[e.run]) {
+      jobs[job].starts.push_back(e.milliseconds / 1000);
+      if (const auto pace = paces_.find(job); pace != paces_.end()) pace->second.since = at_;
+    }
   }
   void take(const RunLost& e) {
     if (e.fault && !runs_[e.run].empty()) act(ScenarioAction::Kind::kKill, runs_[e.run].front());
@@ -126,9 +139,8 @@ class Reading {
   struct Pace {  // of a job in the run it trains in alone, at its newest evaluation
     RunId run{};
     int gpus = 1;
-    bool known = false;
     std::int64_t step = 0;
-    Seconds trained{};
+    Time since{};
   };
   Time at_{};
   std::map<JobId, Pace> paces_{};
@@ -138,8 +150,8 @@ class Reading {
   std::map<RunId, std::vector<JobId>> runs_{};
 };
 
-ScenarioJob job_of(const Recorded& recorded, Time begin) {
-  ScenarioJob job{.name = recorded.spec.name,
+ScenarioJob job_of(const Recorded& recorded, std::string name, Time begin) {
+  ScenarioJob job{.name = std::move(name),
                   .at = from_seconds((recorded.submitted - begin).count()),
                   .spec = recorded.spec};
   JobTruth& truth = job.truth;
@@ -150,19 +162,23 @@ ScenarioJob job_of(const Recorded& recorded, Time begin) {
       1, std::llround(static_cast<double>(recorded.steps) * (reached ? 1 + gain : 1)));
   truth.steps_per_epoch = std::max<std::int64_t>(1, recorded.facts.steps_per_epoch);
   truth.max_steps = reached ? 4 * truth.steps : truth.steps;
-  if (!reached) truth.steps = 4 * truth.max_steps;  // its target lies beyond its end
-  for (const auto& [gpus, seconds] : recorded.step_seconds)
-    truth.table.rows.push_back({gpus, 1, median(seconds)});
+  if (!reached && !recorded.spec.target.metric.empty())
+    truth.steps = 4 * truth.max_steps;  // its target lies beyond its end
+  std::map<int, std::vector<double>> paces = recorded.paces;
+  paces.insert(recorded.step_seconds.begin(), recorded.step_seconds.end());  // where there is none
+  for (const auto& [gpus, seconds] : paces) truth.table.rows.push_back({gpus, 1, median(seconds)});
   truth.table.source = "a recorded log";
   if (!recorded.starts.empty()) truth.start_time = Seconds(median(recorded.starts));
-  truth.family = recorded.spec.name;
+  truth.family = job.name;
   job.spec.model = recorded.facts.backbone.empty() ? recorded.spec.model : recorded.facts.backbone;
   job.spec.target = {"accuracy", truth.target_metric};
   job.spec.stop = {.max_epochs = 0, .max_steps = truth.max_steps};
   return job;
 }
 
-bool ran(const Recorded& job) { return job.steps > 0 && !job.step_seconds.empty(); }
+bool ran(const Recorded& job) {
+  return job.steps > 0 && !(job.paces.empty() && job.step_seconds.empty());
+}
 
 }  // namespace
 
@@ -175,12 +191,19 @@ Result<Scenario> scenario_of_log(const std::vector<Event>& log) {
   if (reading.nodes.empty()) return wrong("names no place");
   Scenario scenario{.name = "replayed", .policy = reading.policy};
   scenario.cluster.nodes = reading.nodes;
+  if (reading.node_slots > 0 && reading.nodes.size() == 1) {
+    scenario.cluster.nodes.assign(
+        static_cast<std::size_t>(reading.nodes.front() / reading.node_slots), reading.node_slots);
+    scenario.cluster.one_place = true;
+  }
+  scenario.controller.profiling.enabled = reading.profiles;
   scenario.controller.round = reading.round;
   std::map<JobId, JobId> renamed;
   const Time begin = log.front().at;
+  const std::map<JobId, std::string> names = reading.names();
   for (const auto& [id, recorded] : reading.jobs) {
     if (!ran(recorded)) continue;
-    scenario.jobs.push_back(job_of(recorded, begin));
+    scenario.jobs.push_back(job_of(recorded, names.at(id), begin));
     renamed[id] = JobId{scenario.jobs.size()};
   }
   if (scenario.jobs.empty()) return wrong("holds no job that ran");
@@ -225,6 +248,12 @@ ReplayReport compare_replay(const std::vector<Event>& log, const Scenario& scena
     if (job.recorded_s > 0)
       report.worst = std::max(report.worst, std::abs(job.simulated_s / job.recorded_s - 1));
   }
+  std::vector<double> times;
+  for (const ReplayedJob& job : report.jobs) times.push_back(job.recorded_s);
+  if (!times.empty()) report.recorded_p99_s = quantile(times, 0.99);
+  times.clear();
+  for (const ReplayedJob& job : report.jobs) times.push_back(job.simulated_s);
+  if (!times.empty()) report.simulated_p99_s = quantile(times, 0.99);
   double agree = 0, pairs = 0;
   for (std::size_t i = 0; i < report.jobs.size(); ++i)
     for (std::size_t j = i + 1; j < report.jobs.size(); ++j) {

@@ -24,6 +24,7 @@ struct ReplayedJob {
 struct ReplayReport {
   std::vector<ReplayedJob> jobs{};  // those that ended in both
   double recorded_avg_s = 0, simulated_avg_s = 0;
+  double recorded_p99_s = 0, simulated_p99_s = 0;
   double worst = 0;  // largest |simulated / recorded - 1|
   double order = 1;  // Kendall's tau of the order of completion
 };

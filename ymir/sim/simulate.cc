@@ -17,8 +17,8 @@
 #include "ymir/core/codec.h"
 #include "ymir/sim/artifact/artifact.h"
 #include "ymir/sim/metrics/check_run.h"
-#include "ymir/sim/report/report.h"
 #include "ymir/sim/report/tables.h"
+#include "ymir/sim/run_files.h"
 
 namespace ymir {
 
@@ -59,14 +59,6 @@ struct Shared {
   const MakeBeliefs& estimator;
   int nodes = 0, gpus_per_node = 0;
   std::string workload_hash{};
-};
-
-struct Done {
-  RunRecord record{};
-  SimulationSummary summary{};
-  std::string events{};
-  std::string pairs{};
-  std::string config{};
 };
 
 std::string config_of(const Shared& shared, const std::string& policy, std::uint64_t seed) {
@@ -120,8 +112,8 @@ SoloTruth solo_truth(const Workload& workload, const RunRecord& record, Seconds 
   return truth;
 }
 
-Result<Done> run_artifact(const Shared& shared, const artifact::Policy& policy,
-                          std::uint64_t seed) {
+Result<FinishedRun> run_artifact(const Shared& shared, const artifact::Policy& policy,
+                                 std::uint64_t seed) {
   const artifact::Options options{.nodes = shared.nodes,
                                   .gpus_per_node = shared.gpus_per_node,
                                   .interval_s = shared.options.interval.count(),
@@ -129,7 +121,7 @@ Result<Done> run_artifact(const Shared& shared, const artifact::Policy& policy,
                                   .profiles = shared.options.profiles,
                                   .settings = settings_for(policy.name, shared.options)};
   YMIR_TRY_ASSIGN(const artifact::Run run, policy.run(*shared.input.trace, options));
-  Done done;
+  FinishedRun done;
   done.record = record_of(run, *shared.input.trace, shared.nodes, shared.gpus_per_node);
   done.record.policy = policy.name;
   done.record.seed = seed;
@@ -152,8 +144,8 @@ Result<Done> run_artifact(const Shared& shared, const artifact::Policy& policy,
   return done;
 }
 
-Result<Done> run_controller(const Shared& shared, const std::string& policy, std::uint64_t seed,
-                            const std::function<void()>& job_ended) {
+Result<FinishedRun> run_controller(const Shared& shared, const std::string& policy,
+                                   std::uint64_t seed, const std::function<void()>& job_ended) {
   const Workload& workload = *shared.input.workload;
   SimulateOptions options = shared.options;
   options.settings = settings_for(policy, shared.options);
@@ -165,7 +157,7 @@ Result<Done> run_controller(const Shared& shared, const std::string& policy, std
     if (std::holds_alternative<JobFinished>(event.body)) job_ended();
   };
   YMIR_TRY_ASSIGN(ScenarioRun run, run_scenario(scenario, shared.estimator));
-  Done done;
+  FinishedRun done;
   done.record = record_of(run.log, run.state, workload);
   done.record.policy = policy;
   done.record.seed = seed;
@@ -188,18 +180,6 @@ Result<Done> run_controller(const Shared& shared, const std::string& policy, std
   if (cut_off) done.summary.notes.push_back("cut off at the horizon: jobs were left over");
   for (const Event& event : run.log) done.events += encode_line(event) + "\n";
   return done;
-}
-
-Result<> write_run(const SimulateOptions& options, const Done& done, bool first_seed) {
-  std::string folder = options.out + "/" + done.record.policy;
-  if (!first_seed) folder += fmt::format("/seed-{}", done.record.seed);
-  YMIR_TRY(make_folders(folder));
-  YMIR_TRY(write_file(folder + "/events.jsonl", done.events));
-  YMIR_TRY(write_file(folder + "/jobs.csv", jobs_csv(done.record)));
-  YMIR_TRY(write_file(folder + "/timeline.csv", timeline_csv(done.record)));
-  YMIR_TRY(write_file(folder + "/rounds.csv", rounds_csv(done.record)));
-  YMIR_TRY(write_file(folder + "/pairs.csv", done.pairs));
-  return write_file(folder + "/summary.json", summary_json(done.summary, done.config));
 }
 
 // All runs, on threads that share nothing but the inputs and a counter.
@@ -226,8 +206,8 @@ class Runs {
         return done->error();
     return Ok{};
   }
-  std::vector<Done> take() && {
-    std::vector<Done> all;
+  std::vector<FinishedRun> take() && {
+    std::vector<FinishedRun> all;
     for (auto& done : done_) all.push_back(std::move(**done));
     return all;
   }
@@ -235,10 +215,10 @@ class Runs {
  private:
   void work() {
     for (std::size_t i = next_++; i < tasks_.size() && !failed_; i = next_++) {
-      Result<Done> done = one(tasks_[i].first, tasks_[i].second);
+      Result<FinishedRun> done = one(tasks_[i].first, tasks_[i].second);
       const bool first = tasks_[i].second == shared_.options.seeds.front();
       if (done)
-        if (Result<> written = write_run(shared_.options, *done, first); !written)
+        if (Result<> written = write_run(shared_.options.out, *done, first); !written)
           done = std::move(written).error();
       failed_ = failed_ || !done;
       const std::scoped_lock lock(mutex_);
@@ -252,12 +232,12 @@ class Runs {
       tell();
     }
   }
-  Result<Done> one(const std::string& policy, std::uint64_t seed) {
+  Result<FinishedRun> one(const std::string& policy, std::uint64_t seed) {
     const auto begin = std::chrono::steady_clock::now();
     const artifact::Policy* from = find_artifact(policy);
     const std::function<void()> job_ended = [this] { ended(); };
-    Result<Done> done = from ? run_artifact(shared_, *from, seed)
-                             : run_controller(shared_, policy, seed, job_ended);
+    Result<FinishedRun> done = from ? run_artifact(shared_, *from, seed)
+                                    : run_controller(shared_, policy, seed, job_ended);
     if (!done) return annotate(std::move(done).error(), policy);
     done->config = config_of(shared_, policy, seed);
     done->summary.wall_s =
@@ -283,7 +263,7 @@ class Runs {
   const Shared& shared_;
   const SimulationTold& told_;
   std::vector<std::pair<std::string, std::uint64_t>> tasks_;
-  std::vector<std::optional<Result<Done>>> done_;
+  std::vector<std::optional<Result<FinishedRun>>> done_;
   std::atomic<std::size_t> next_ = 0;
   std::atomic<bool> failed_ = false;
   std::mutex mutex_;  // of what follows, and of the callbacks
@@ -323,26 +303,6 @@ std::string baseline_of(const SimulateOptions& options) {
   for (const std::string& policy : options.policies)
     if (!policy.starts_with("ymir")) return policy;
   return options.policies.front();
-}
-
-Result<> write_comparison(const Shared& shared, const std::vector<Done>& all,
-                          const std::vector<SimulationSummary>& summaries) {
-  const SimulateOptions& options = shared.options;
-  std::vector<const RunRecord*> first;
-  SimulationReport report{.name = shared.input.name,
-                          .baseline = baseline_of(options),
-                          .config = all.front().config,
-                          .warnings = shared.input.warnings};
-  for (const Done& done : all) {
-    if (done.record.seed == options.seeds.front()) first.push_back(&done.record);
-    report.records.push_back(&done.record);
-  }
-  for (const SimulationSummary& summary : summaries) report.summaries.push_back(&summary);
-  if (shared.input.workload) report.load = offered_load(*shared.input.workload);
-  YMIR_TRY(write_file(options.out + "/compare.csv", compare_csv(first)));
-  YMIR_TRY(write_file(options.out + "/seeds.csv", seeds_csv(summaries)));
-  YMIR_TRY(write_comparison_tables(report, options.out));
-  return write_file(options.out + "/report.html", write_simulation_report(report));
 }
 
 }  // namespace
@@ -385,10 +345,15 @@ Result<std::vector<SimulationSummary>> simulate(const SimulationInput& input,
   if (input.workload) shared.workload_hash = sha256(to_text(*input.workload));
   Runs runs(shared, told);
   YMIR_TRY(runs.run());
-  const std::vector<Done> all = std::move(runs).take();
+  const std::vector<FinishedRun> all = std::move(runs).take();
   std::vector<SimulationSummary> summaries;
-  for (const Done& done : all) summaries.push_back(done.summary);
-  YMIR_TRY(write_comparison(shared, all, summaries));
+  for (const FinishedRun& done : all) summaries.push_back(done.summary);
+  YMIR_TRY(write_comparison({.name = input.name,
+                             .baseline = baseline_of(options),
+                             .config = all.front().config,
+                             .load = input.workload ? offered_load(*input.workload) : 0,
+                             .warnings = input.warnings},
+                            all, options.out));
   return summaries;
 }
 

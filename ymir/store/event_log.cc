@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -78,6 +79,17 @@ Result<std::unique_ptr<EventLog>> open_log(const std::string& path) {
 Result<std::unique_ptr<EventLog>> open_log_for_reading(const std::string& path) {
   YMIR_TRY_ASSIGN(std::unique_ptr<SqliteLog> log, SqliteLog::open(path, false));
   return std::unique_ptr<EventLog>(std::move(log));
+}
+
+Result<std::vector<Event>> read_log(const std::string& path) {
+  constexpr std::size_t kPage = 1000;
+  YMIR_TRY_ASSIGN(const std::unique_ptr<EventLog> log, open_log_for_reading(path));
+  std::vector<Event> all;
+  while (true) {
+    YMIR_TRY_ASSIGN(std::vector<Event> page, log->read(all.size() + 1, kPage));
+    std::ranges::move(page, std::back_inserter(all));
+    if (page.size() < kPage) return all;
+  }
 }
 
 std::unique_ptr<EventLog> make_faulty_log(std::unique_ptr<EventLog> inner, std::uint64_t nth,

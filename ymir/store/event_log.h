@@ -44,6 +44,9 @@ Result<std::unique_ptr<EventLog>> open_log(const std::string& path);
 // The same file for reading, beside a writer; append() is refused. read() sees what was committed.
 Result<std::unique_ptr<EventLog>> open_log_for_reading(const std::string& path);
 
+// All events of the file, in order.
+Result<std::vector<Event>> read_log(const std::string& path);
+
 // Passes on to `inner`, but the `nth` append (from 1) fails with `error` and all after it too.
 std::unique_ptr<EventLog> make_faulty_log(std::unique_ptr<EventLog> inner, std::uint64_t nth,
                                           Error error);

@@ -74,12 +74,14 @@ class Checker {
     }
     held_.assign(record_.jobs.size(), 0);
     last_.assign(record_.jobs.size(), INT64_MIN);
+    last_from_ = last_;
     first_.assign(record_.jobs.size(), INT64_MAX);
     for (const Hold& hold : record_.holds)
       for (const int job : hold.jobs) {
         const auto i = static_cast<std::size_t>(job);
         held_[i] += (hold.to - hold.from) * static_cast<Micro>(hold.gpus.size());
         last_[i] = std::max(last_[i], hold.to);
+        last_from_[i] = std::max(last_from_[i], hold.from);
         first_[i] = std::min(first_[i], hold.from);
       }
   }
@@ -103,9 +105,10 @@ class Checker {
     if (job.finished && !job.completion_s) broken("R4: {} finished at no time", job.name);
     if (job.completion_s && *job.completion_s < job.submission_s)
       broken("R5: {} ends before it was submitted", job.name);
-    if (job.completion_s && !record_.public_simulator && last_[i] > to_micro(*job.completion_s))
+    const Micro held_until = limits_.real_workers ? last_from_[i] : last_[i];
+    if (job.completion_s && !record_.public_simulator && held_until > to_micro(*job.completion_s))
       broken("R6: {} holds GPUs {} s after its end", job.name,
-             seconds(last_[i] - to_micro(*job.completion_s)));
+             seconds(held_until - to_micro(*job.completion_s)));
     if (job.finished && last_[i] == INT64_MIN) broken("R5: {} finished and never ran", job.name);
   }
   void check_speed(std::size_t i) {
@@ -122,8 +125,7 @@ class Checker {
       for (const int job : {merge.job, merge.partner}) {
         const JobRecord& of = record_.jobs[static_cast<std::size_t>(job)];
         const bool ended = of.completion_s && to_micro(*of.completion_s) <= *merge.split;
-        if (!ended && last_[static_cast<std::size_t>(job)] <= *merge.split &&
-            !limits_.until_horizon && of.finished)
+        if (!ended && last_[static_cast<std::size_t>(job)] <= *merge.split && of.finished)
           broken("R7: {} was split at {} s and never ran again", of.name, seconds(*merge.split));
       }
     }
@@ -132,7 +134,7 @@ class Checker {
   const RunRecord& record_;
   const RunLimits& limits_;
   std::vector<std::string> faults_;
-  std::vector<Micro> held_, first_, last_;
+  std::vector<Micro> held_, first_, last_, last_from_;
 };
 
 }  // namespace

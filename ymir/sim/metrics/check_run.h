@@ -24,6 +24,9 @@ struct RunLimits {
   // all partners; empty: not known, R8 is left out.
   std::function<double(std::size_t job)> least_seconds{};
   bool until_horizon = false;  // jobs may be left over: the simulation was cut off (R4)
+  // Of real workers: a run of an ended job is over when its worker says so, which takes a moment;
+  // no run may begin after a job's end (R6).
+  bool real_workers = false;
 };
 std::vector<std::string> check_run(const RunRecord& record, const RunLimits& limits = {});
 

@@ -93,8 +93,11 @@ struct RunRecord {
 
 Micro to_micro(double seconds);
 
-// Of a log of the controller. `workload` names the jobs: JobId i is its job i - 1.
-RunRecord record_of(const std::vector<Event>& log, const Snapshot& state, const Workload& workload);
+// Of a log of the controller, and the state it folds to. `workload` names the jobs: JobId i is its
+// job i - 1. A run that has not ended at the log's end is a fault, unless the log `goes_on`: then
+// it is counted up to the newest event.
+RunRecord record_of(const std::vector<Event>& log, const Snapshot& state, const Workload& workload,
+                    bool goes_on = false);
 // Of a public simulator. Jobs are sorted by submission.
 RunRecord record_of(const artifact::Run& run, const Trace& trace, int nodes, int gpus_per_node);
 

@@ -20,11 +20,12 @@ class LogReader {
     at_ = micro(event.at);
     std::visit([this](const auto& body) { add(body); }, event.body);
   }
-  void end() {
+  void end(bool goes_on) {
+    while (goes_on && !open_.empty()) close(open_.begin()->first, "", false);
     for (const auto& [run, open] : open_)
       record_.faults.push_back(fmt::format("R4: run {} is still there at the end", run.value));
-    const bool alike = next_base_ == record_.gpus_per_node * static_cast<int>(base_of_.size());
-    record_.nodes = alike ? static_cast<int>(base_of_.size()) : next_base_;
+    const bool alike = next_base_ == record_.gpus_per_node * static_cast<int>(nodes_.size());
+    record_.nodes = alike ? static_cast<int>(nodes_.size()) : next_base_;
     if (!alike) record_.gpus_per_node = 1;
     for (std::size_t i = 0; i < reasons_.size(); ++i) note_reason(i);
     std::ranges::stable_sort(record_.holds, {}, &Hold::from);
@@ -41,11 +42,21 @@ class LogReader {
   template <class T>
   void add(const T&) {}  // says nothing about GPUs
   void add(const PlaceReady& e) {
-    // A node that comes back has the GPUs that it had.
-    const auto [base, fresh] = base_of_.emplace(e.node, next_base_);
-    if (fresh) next_base_ += e.num_slots;
+    // A node that comes back has the GPUs that it had, unless it comes with more.
+    auto node = std::ranges::find_if(nodes_, [&](const Node& known) {
+      return !known.place && known.name == e.node && known.gpus >= e.num_slots;
+    });
+    if (node == nodes_.end()) {
+      node = nodes_.insert(nodes_.end(), {.name = e.node, .base = next_base_, .gpus = e.num_slots});
+      next_base_ += e.num_slots;
+    }
+    node->place = e.place;
     record_.gpus_per_node = std::max(record_.gpus_per_node, e.num_slots);
-    place_[e.place] = base->second;
+    place_[e.place] = node->base;
+  }
+  void add(const PlaceLost& e) {
+    const auto node = std::ranges::find(nodes_, e.place, &Node::place);
+    if (node != nodes_.end()) node->place = {};
   }
   void add(const JobSubmitted& e) {
     reasons_.resize(std::max<std::size_t>(reasons_.size(), e.job.value));
@@ -140,7 +151,12 @@ class LogReader {
   RunRecord& record_;
   Micro at_ = 0;
   int next_base_ = 0, active_ = 0;
-  std::map<std::string, int> base_of_;  // by node: its first GPU
+  struct Node {
+    std::string name{};
+    int base = 0, gpus = 0;  // its first GPU, how many
+    PlaceId place{};         // 0: it is gone
+  };
+  std::vector<Node> nodes_;
   std::map<PlaceId, int> place_;
   std::map<RunId, Open> open_;
   std::set<RunId> void_;
@@ -159,7 +175,9 @@ JobRecord job_record(const JobView& job, const WorkloadJob& given, const Workloa
     record.first_wait_s = std::max(0.0, *record.first_start_s - record.submission_s);
   }
   if (job.finished) record.completion_s = to_seconds(*job.finished);
-  record.finished = job.state == JobState::kSucceeded && job.result && job.result->target_reached;
+  // A job that named no target has done what it was to do.
+  record.finished = job.state == JobState::kSucceeded && job.result &&
+                    (job.result->target_reached || job.spec.target.metric.empty());
   record.queueing_s = job.waited.count();
   record.first_wait_s = std::min(record.first_wait_s, record.queueing_s);
   record.gpu_seconds = job.busy.count();
@@ -199,8 +217,8 @@ void add_from_holds(RunRecord& record) {
 
 }  // namespace
 
-RunRecord record_of(const std::vector<Event>& log, const Snapshot& state,
-                    const Workload& workload) {
+RunRecord record_of(const std::vector<Event>& log, const Snapshot& state, const Workload& workload,
+                    bool goes_on) {
   RunRecord record;
   for (const auto& [id, job] : state.jobs)
     record.jobs.push_back(job_record(job, workload.jobs[id.value - 1], workload));
@@ -214,7 +232,7 @@ RunRecord record_of(const std::vector<Event>& log, const Snapshot& state,
     if (const auto* e = std::get_if<RunRequested>(&event.body))
       requested[e->run] = {micro(event.at), static_cast<int>(e->slots.size())};
   }
-  reader.end();
+  reader.end(goes_on);
   add_from_holds(record);
   for (const auto& [id, job] : state.jobs)
     for (const Transfer& transfer : job.transfers) {

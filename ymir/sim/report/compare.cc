@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 
+#include "ymir/base/csv.h"
 #include "ymir/base/file.h"
 #include "ymir/sim/metrics/gpu_time.h"
 #include "ymir/sim/metrics/statistics.h"
@@ -218,8 +219,8 @@ Result<> write_comparison_tables(const SimulationReport& input, const std::strin
   YMIR_TRY(write_file(folder + "/cluster.csv", cluster_csv(input)));
   std::string csv = "policy,job,jct_s,baseline_jct_s,cause\n";
   for (const Loser& loser : losers(input, SIZE_MAX))
-    csv += fmt::format("{},{},{},{},\"{}\"\n", loser.policy, loser.job, loser.jct_s,
-                       loser.baseline_jct_s, loser.cause);
+    csv += fmt::format("{},{},{},{},{}\n", loser.policy, csv_field(loser.job), loser.jct_s,
+                       loser.baseline_jct_s, csv_field(loser.cause));
   return write_file(folder + "/who_paid.csv", csv);
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "ymir/base/csv.h"
 #include "ymir/base/hash.h"
 #include "ymir/base/json.h"
 
@@ -18,14 +19,6 @@ std::string number(const std::optional<double>& value) { return value ? number(*
 std::string seconds(Micro time) { return fmt::format("{}", static_cast<double>(time) / 1e6); }
 Json json_number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
-// As RFC 4180 wants a field that a comma or a quote is in.
-std::string field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
 const std::string& name_of(const RunRecord& record, int job) {
   return record.jobs[static_cast<std::size_t>(job)].name;
 }
@@ -37,13 +30,13 @@ std::string jobs_csv(const RunRecord& record) {
       "job,backbone,dataset,submission_s,first_start_s,completion_s,jct_s,queueing_s,gpu_seconds,"
       "restarts,requested_gpus,mode,partner,predicted_gain,actual_gain,rolled_back,outcome\n";
   for (const JobRecord& job : record.jobs)
-    csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", field(job.name),
-                       field(job.backbone), field(job.dataset), number(job.submission_s),
-                       number(job.first_start_s), number(job.completion_s), number(job.jct_s()),
-                       number(job.queueing_s), number(job.gpu_seconds), job.restarts,
-                       job.requested_gpus, job.mode, field(job.partner), number(job.predicted_gain),
-                       number(job.actual_gain), job.merged ? (job.rolled_back ? "1" : "0") : "",
-                       job.finished ? "finished" : "censored");
+    csv += fmt::format(
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(job.name),
+        csv_field(job.backbone), csv_field(job.dataset), number(job.submission_s),
+        number(job.first_start_s), number(job.completion_s), number(job.jct_s()),
+        number(job.queueing_s), number(job.gpu_seconds), job.restarts, job.requested_gpus, job.mode,
+        csv_field(job.partner), number(job.predicted_gain), number(job.actual_gain),
+        job.merged ? (job.rolled_back ? "1" : "0") : "", job.finished ? "finished" : "censored");
   return csv;
 }
 
@@ -58,7 +51,7 @@ std::string timeline_csv(const RunRecord& record) {
       const auto span = [&](Micro from, Micro to, const std::string& what) {
         if (to > from)
           csv += fmt::format("{},{},{},{},{},{}\n", gpu, gpu / record.gpus_per_node, seconds(from),
-                             seconds(to), field(who), what);
+                             seconds(to), csv_field(who), what);
       };
       span(hold.from, hold.ready, "switch");
       span(hold.ready, lost, kind);
@@ -85,12 +78,12 @@ std::string pairs_csv(const RunRecord& record, const PairTruth* truth) {
       "actual_gain,verdict,split_s,extra_s,why\n";
   for (const Merge& merge : record.merges)
     csv += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", field(name_of(record, merge.job)),
-        field(name_of(record, merge.partner)), to_string(merge.mode), seconds(merge.decided),
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(name_of(record, merge.job)),
+        csv_field(name_of(record, merge.partner)), to_string(merge.mode), seconds(merge.decided),
         seconds(merge.from), merge.gpus, number(merge.transfer_weight),
         truth ? number(truth->weight_of(record, merge)) : "", number(merge.predicted_gain),
         number(merge.actual_gain), merge.verdict, merge.split ? seconds(*merge.split) : "",
-        number(merge.extra_s), field(merge.why));
+        number(merge.extra_s), csv_field(merge.why));
   return csv;
 }
 
@@ -155,14 +148,14 @@ std::string compare_csv(const std::vector<const RunRecord*>& records) {
   std::string csv = "job,submission_s";
   std::vector<std::map<std::string_view, const JobRecord*>> by_name;
   for (const RunRecord* record : records) {
-    csv += "," + field(record->policy);
+    csv += "," + csv_field(record->policy);
     auto& names = by_name.emplace_back();
     for (const JobRecord& job : record->jobs) names[job.name] = &job;
   }
   csv += "\n";
   if (records.empty()) return csv;
   for (const JobRecord& job : records.front()->jobs) {
-    csv += field(job.name) + "," + number(job.submission_s);
+    csv += csv_field(job.name) + "," + number(job.submission_s);
     for (const auto& names : by_name) {
       const auto found = names.find(job.name);
       csv += "," + (found == names.end() ? "" : number(found->second->jct_s()));
@@ -178,13 +171,13 @@ std::string seeds_csv(const std::vector<SimulationSummary>& summaries) {
       "avg_queueing_s,longest_wait_s,rho_max,rho_unfair_share,restarts_per_job,gpu_use,rollbacks,"
       "false_merges,missed_merges,extra_jct_s\n";
   for (const SimulationSummary& s : summaries)
-    csv +=
-        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", field(s.policy),
-                    s.seed, s.finished, s.censored, number(s.avg_jct_s), number(s.p50_jct_s),
-                    number(s.p99_jct_s), number(s.max_jct_s), number(s.makespan_s),
-                    number(s.avg_queueing_s), number(s.longest_wait_s), number(s.rho_max),
-                    number(s.rho_unfair_share), number(s.restarts_per_job), number(s.gpu_use),
-                    s.rollbacks, s.false_merges, s.missed_merges, number(s.extra_jct_s));
+    csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+                       csv_field(s.policy), s.seed, s.finished, s.censored, number(s.avg_jct_s),
+                       number(s.p50_jct_s), number(s.p99_jct_s), number(s.max_jct_s),
+                       number(s.makespan_s), number(s.avg_queueing_s), number(s.longest_wait_s),
+                       number(s.rho_max), number(s.rho_unfair_share), number(s.restarts_per_job),
+                       number(s.gpu_use), s.rollbacks, s.false_merges, s.missed_merges,
+                       number(s.extra_jct_s));
   return csv;
 }
 

@@ -1,0 +1,38 @@
+#include "ymir/sim/run_files.h"
+
+#include <fmt/format.h>
+
+#include "ymir/base/file.h"
+#include "ymir/sim/report/tables.h"
+
+namespace ymir {
+
+Result<> write_run(const std::string& out, const FinishedRun& run, bool first_seed) {
+  std::string folder = out + "/" + run.record.policy;
+  if (!first_seed) folder += fmt::format("/seed-{}", run.record.seed);
+  YMIR_TRY(make_folders(folder));
+  YMIR_TRY(write_file(folder + "/events.jsonl", run.events));
+  YMIR_TRY(write_file(folder + "/jobs.csv", jobs_csv(run.record)));
+  YMIR_TRY(write_file(folder + "/timeline.csv", timeline_csv(run.record)));
+  YMIR_TRY(write_file(folder + "/rounds.csv", rounds_csv(run.record)));
+  YMIR_TRY(write_file(folder + "/pairs.csv", run.pairs));
+  return write_file(folder + "/summary.json", summary_json(run.summary, run.config));
+}
+
+Result<> write_comparison(SimulationReport report, const std::vector<FinishedRun>& runs,
+                          const std::string& out) {
+  std::vector<const RunRecord*> first;  // of each policy
+  std::vector<SimulationSummary> summaries;
+  for (const FinishedRun& run : runs) {
+    if (first.empty() || first.back()->policy != run.record.policy) first.push_back(&run.record);
+    report.records.push_back(&run.record);
+    report.summaries.push_back(&run.summary);
+    summaries.push_back(run.summary);
+  }
+  YMIR_TRY(write_file(out + "/compare.csv", compare_csv(first)));
+  YMIR_TRY(write_file(out + "/seeds.csv", seeds_csv(summaries)));
+  YMIR_TRY(write_comparison_tables(report, out));
+  return write_file(out + "/report.html", write_simulation_report(report));
+}
+
+}  // namespace ymir
