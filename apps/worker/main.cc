@@ -29,7 +29,7 @@ struct Arguments {
   std::string train{}, out{}, resume{};
   bool json = false;
   bool eval = false;
-  std::string columns{};
+  std::string columns{}, metrics{};
   EvaluateRequest evaluate{};
 };
 
@@ -89,9 +89,16 @@ int evaluate(Session& session, Arguments& arguments) {
       log::error("--columns wants NAME=COLUMN,...: {}", part);
       return 2;
     }
-    arguments.evaluate.data.columns[std::string(part.substr(0, equals))] =
-        std::string(part.substr(equals + 1));
+    const std::string role(part.substr(0, equals)), name(part.substr(equals + 1));
+    if (role == "label" && name.find('|') != name.npos) {
+      for (const std::string_view label : split(name, '|'))
+        arguments.evaluate.data.label_columns.emplace_back(label);
+    } else {
+      arguments.evaluate.data.columns[role] = name;
+    }
   }
+  for (const std::string_view metric : split(arguments.metrics, ','))
+    if (!metric.empty()) arguments.evaluate.metrics.emplace_back(metric);
   const auto metrics = session.evaluate(arguments.evaluate);
   if (!metrics) return exit_code(metrics.error());
   std::puts(canonical(Json(*metrics)).c_str());
@@ -126,8 +133,17 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_option("--model", a.evaluate.model, "folder of the model")->needs(eval);
   app.add_option("--adapter", a.evaluate.adapter, "folder of the adapter")->needs(eval);
   app.add_option("--data", a.evaluate.data.validation, "files of rows")->needs(eval);
-  app.add_option("--columns", a.columns, "text=NAME,label=NAME")->needs(eval);
-  app.add_option("--format", a.evaluate.data.format, "csv tsv jsonl json lines auto")->needs(eval);
+  app.add_option("--columns", a.columns, "text=NAME,label=NAME; label=A|B: a column a label")
+      ->needs(eval);
+  app.add_option("--format", a.evaluate.data.format, "as data.format of a job")->needs(eval);
+  app.add_option("--template", a.evaluate.data.prompt_template, "as data.template")->needs(eval);
+  app.add_option("--label-separator", a.evaluate.data.label_separator, "as data.label_separator")
+      ->needs(eval);
+  app.add_option("--metrics", a.metrics, "bleu,rouge_l,exact_match: of answers it writes")
+      ->needs(eval);
+  app.add_option("--answer-length", a.evaluate.answer_length, "tokens of an answer")
+      ->check(CLI::Range(1, 4096))
+      ->needs(eval);
   app.add_option("--max-length", a.evaluate.data.max_length, "tokens; 0: no row is cut")
       ->needs(eval);
   app.add_option("--predictions", a.evaluate.predictions, "file for a line a row")->needs(eval);

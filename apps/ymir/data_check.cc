@@ -1,11 +1,15 @@
 #include "apps/ymir/data_check.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "ymir/base/file.h"
+#include "ymir/tune/data/conversation.h"
 #include "ymir/tune/data/dataset.h"
+#include "ymir/tune/data/image_processor.h"
 #include "ymir/tune/model_files.h"
 
 namespace ymir::cli {
@@ -29,17 +33,30 @@ Result<> check_folder(const std::string& model) {
   return Ok{};
 }
 
+// What the job asks of the model and its data beyond what the readers see.
+Result<> check_kind(const JobSpec& spec, const ModelConfig& model) {
+  const bool answers = std::ranges::any_of(spec.metrics, needs_answers);
+  if (spec.kind == TaskKind::kLanguageModel && !model.causal)
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("task.kind: lm needs a decoder, {} is an encoder ({})", spec.model,
+                             model.family)};
+  if (answers && !is_conversation_format(spec.data.format))
+    return Error{ErrorCode::kInvalidArgument,
+                 "evaluate.metrics: metrics of answers need conversations (data.format messages, "
+                 "alpaca or sharegpt)"};
+  return Ok{};
+}
+
 Result<DataVerdict> check(const JobSpec& spec) {
   YMIR_TRY(check_folder(spec.model));
-  YMIR_TRY_ASSIGN(const Tokenizer tokenizer, Tokenizer::load(spec.model));
-  YMIR_TRY_ASSIGN(const ModelFiles model, read_model_files(spec.model, tokenizer, cache_folder()));
+  YMIR_TRY_ASSIGN(const auto tokenizer, read_tokenizer(spec.model));
+  YMIR_TRY_ASSIGN(const ModelFiles model,
+                  read_model_files(spec.model, tokenizer.get(), cache_folder()));
+  YMIR_TRY(check_kind(spec, model.config));
   YMIR_TRY(ModelWeights::open(spec.model));  // whole safetensors files, or file and tensor named
-  DataRequest request;
-  request.data = spec.data;
-  request.kind = spec.kind;
-  request.labels = spec.labels;
-  request.max_positions = model.config.max_positions;
-  YMIR_TRY_ASSIGN(TaskData data, load_task_data(request, tokenizer));
+  const DataRequest request = data_request(spec, model.config, "");
+  if (request.image) YMIR_TRY(read_image_processor(spec.model, model.config));
+  YMIR_TRY_ASSIGN(TaskData data, load_task_data(request, tokenizer.get()));
   DataVerdict verdict;
   verdict.facts = data_facts(data, spec, model.key);
   verdict.faults = data.report.faults.messages();

@@ -215,6 +215,7 @@ int train(const Globals& globals, const TrainOptions& options) {
 
 struct EvalOptions {
   std::string model{}, adapter{}, data{}, columns{}, predictions{};
+  std::string metrics{}, prompt_template{}, label_separator{}, answer_length{};
   std::string format = "auto";
   int threads = 0;
 };
@@ -233,6 +234,10 @@ int eval(const Globals& globals, const EvalOptions& options) {
   add("--columns", options.columns);
   add("--predictions", options.predictions);
   add("--format", options.format);
+  add("--metrics", options.metrics);
+  add("--template", options.prompt_template);
+  add("--label-separator", options.label_separator);
+  add("--answer-length", options.answer_length);
   auto worker = Worker::start(std::move(arguments));
   if (!worker) return tell(globals, worker.error(), "build the target ymir_programs");
   bool ended = false;
@@ -258,8 +263,14 @@ Run eval_verb(CLI::App& app) {
   app.add_option("--model", options->model, "model folder")->required();
   app.add_option("--adapter", options->adapter, "adapter folder (PEFT files)");
   app.add_option("--data", options->data, "data file")->required();
-  app.add_option("--columns", options->columns, "text=NAME,label=NAME[,text_pair=NAME]");
-  app.add_option("--format", options->format, "auto csv tsv jsonl json lines");
+  app.add_option("--columns", options->columns,
+                 "text=NAME,label=NAME[,text_pair=NAME]; label=A|B: a column a label");
+  app.add_option("--format", options->format, "as data.format of a job file");
+  app.add_option("--metrics", options->metrics,
+                 "bleu,rouge_l,exact_match,...: of answers that a language model writes");
+  app.add_option("--template", options->prompt_template, "as data.template of a job file");
+  app.add_option("--label-separator", options->label_separator, "between labels of a row");
+  app.add_option("--answer-length", options->answer_length, "tokens of an answer");
   app.add_option("--predictions", options->predictions, "write a line a row here");
   app.add_option("--threads", options->threads, "threads; 0: as many as cores")
       ->check(CLI::Range(0, 4096));

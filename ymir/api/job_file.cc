@@ -28,34 +28,67 @@ struct Reading {
   bool has(std::string_view key) const { return seen.find(key) != seen.end(); }
 };
 
+// The kinds that a metric is for, as a sum of these.
+enum : unsigned { kClasses = 1, kLabelSets = 2, kScores = 4, kText = 8, kEvery = 15 };
+
 struct Metric {
   std::string_view name;
-  TaskKind kind;
+  unsigned kinds;
   double low, high;
 };
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr Metric kMetrics[] = {
-    {"accuracy", TaskKind::kClassify, 0, 1},     {"f1", TaskKind::kClassify, 0, 1},
-    {"f1_macro", TaskKind::kClassify, 0, 1},     {"f1_micro", TaskKind::kClassify, 0, 1},
-    {"mcc", TaskKind::kClassify, -1, 1},         {"pearson", TaskKind::kRegress, -1, 1},
-    {"spearman", TaskKind::kRegress, -1, 1},     {"mse", TaskKind::kRegress, 0, kInfinity},
-    {"loss", TaskKind::kClassify, 0, kInfinity},
+    {"accuracy", kClasses | kLabelSets, 0, 1},
+    {"f1", kClasses | kLabelSets, 0, 1},
+    {"f1_macro", kClasses | kLabelSets, 0, 1},
+    {"f1_micro", kClasses | kLabelSets, 0, 1},
+    {"mcc", kClasses, -1, 1},
+    {"pearson", kScores, -1, 1},
+    {"spearman", kScores, -1, 1},
+    {"mse", kScores, 0, kInfinity},
+    {"perplexity", kText, 1, kInfinity},
+    {"bleu", kText, 0, 1},
+    {"rouge_1", kText, 0, 1},
+    {"rouge_2", kText, 0, 1},
+    {"rouge_l", kText, 0, 1},
+    {"exact_match", kText, 0, 1},
+    {"answer_f1", kText, 0, 1},
+    {"loss", kEvery, 0, kInfinity},
 };
+
+constexpr std::pair<TaskKind, unsigned> kKinds[] = {{TaskKind::kClassify, kClasses},
+                                                    {TaskKind::kMultiLabel, kLabelSets},
+                                                    {TaskKind::kRegress, kScores},
+                                                    {TaskKind::kLanguageModel, kText}};
+
+unsigned mask_of(TaskKind kind) {
+  for (const auto& [known, mask] : kKinds)
+    if (known == kind) return mask;
+  return 0;
+}
+
+// "classify, multi_label": the kinds of a mask as the file names them.
+std::string kind_names(unsigned mask) {
+  std::vector<std::string> names;
+  for (const auto& [kind, bit] : kKinds)
+    if ((mask & bit) != 0) names.push_back(to_string(kind));
+  return join(names, ", ");
+}
 
 // The metric called `name` when it fits the task; else a fault at `node`.
 const Metric* find_metric(Reading& r, const YamlNode& node, const std::string& name) {
-  std::vector<std::string> fitting, all;
+  std::vector<std::string> fitting;
+  const Metric* other = nullptr;
   for (const Metric& metric : kMetrics) {
-    const bool fits = metric.kind == r.spec.kind || metric.name == "loss";
-    all.emplace_back(metric.name);
+    const bool fits = (metric.kinds & mask_of(r.spec.kind)) != 0;
     if (fits) fitting.emplace_back(metric.name);
-    if (fits && metric.name == name) return &metric;
+    if (metric.name != name) continue;
+    if (fits) return &metric;
+    other = &metric;
   }
-  const auto known = std::find(all.begin(), all.end(), name);
-  if (known != all.end()) {
+  if (other != nullptr) {
     r.values.fault(node,
-                   fmt::format("{} is for {}; for {}: {}", name,
-                               r.spec.kind == TaskKind::kClassify ? "regress" : "classify", r.kind,
+                   fmt::format("{} is for {}; for {}: {}", name, kind_names(other->kinds), r.kind,
                                join(fitting, ", ")),
                    "metric");
   } else {
@@ -91,8 +124,9 @@ void read_name(Reading& r, const YamlNode& node) {
 }
 
 void read_kind(Reading& r, const YamlNode& node) {
-  if (!r.values.choice(node, r.kind, {"classify", "regress"}, {"multi_label", "lm"})) return;
-  r.spec.kind = r.kind == "classify" ? TaskKind::kClassify : TaskKind::kRegress;
+  if (!r.values.choice(node, r.kind, {"classify", "multi_label", "regress", "lm"})) return;
+  for (const auto& [kind, mask] : kKinds)
+    if (to_string(kind) == r.kind) r.spec.kind = kind;
 }
 
 void read_labels(Reading& r, const YamlNode& node) {
@@ -101,7 +135,16 @@ void read_labels(Reading& r, const YamlNode& node) {
 }
 
 void read_columns(Reading& r, const YamlNode& node) {
-  if (!r.values.text_map(node, r.spec.data.columns, 8, 64, 1000)) return;
+  // label: [toxic, rude] is a column a label; what is left is a map of texts.
+  YamlNode texts = node;
+  for (std::size_t i = 0; i < texts.keys.size(); ++i) {
+    if (texts.keys[i].text != "label" || texts.items[i].kind != YamlNode::Kind::kList) continue;
+    r.values.texts(texts.items[i], r.spec.data.label_columns, 4096);
+    texts.keys.erase(texts.keys.begin() + static_cast<std::ptrdiff_t>(i));
+    texts.items.erase(texts.items.begin() + static_cast<std::ptrdiff_t>(i));
+    break;
+  }
+  if (!r.values.text_map(texts, r.spec.data.columns, 8, 64, 1000)) return;
   const std::vector<std::string> roles{"text", "text_pair", "label"};
   for (const YamlNode& key : node.keys) {
     if (std::find(roles.begin(), roles.end(), key.text) != roles.end()) continue;
@@ -116,6 +159,12 @@ void read_columns(Reading& r, const YamlNode& node) {
 void read_max_length(Reading& r, const YamlNode& node) {
   if (node.kind == YamlNode::Kind::kScalar && node.text == "auto") return;
   r.values.integer(node, r.spec.data.max_length, 8, 1 << 16);
+}
+
+void read_separator(Reading& r, const YamlNode& node) {
+  std::string written;
+  if (!r.values.text(node, written, 8)) return;
+  r.spec.data.label_separator = written;
 }
 
 void read_betas(Reading& r, const YamlNode& node) {
@@ -259,8 +308,9 @@ constexpr Key kKeys[] = {
     {"data.test", [](R& r, N& n) { r.values.paths(n, r.spec.data.test, kMaxFiles); }},
     {"data.format",
      [](R& r, N& n) {
-       r.values.choice(n, r.spec.data.format, {"auto", "csv", "tsv", "jsonl", "json", "lines"},
-                       {"folder", "messages", "alpaca", "sharegpt", "idx", "cifar"});
+       r.values.choice(n, r.spec.data.format,
+                       {"auto", "csv", "tsv", "jsonl", "json", "lines", "messages", "alpaca",
+                        "sharegpt", "folder", "idx", "cifar10", "cifar100", "pixels"});
      }},
     {"data.columns", read_columns},
     {"data.header",
@@ -272,6 +322,12 @@ constexpr Key kKeys[] = {
     {"data.max_length", read_max_length},
     {"data.overlong",
      [](R& r, N& n) { r.values.choice(n, r.spec.data.overlong, {"truncate", "drop", "error"}); }},
+    {"data.label_separator", read_separator},
+    {"data.template",
+     [](R& r, N& n) {
+       r.values.choice(n, r.spec.data.prompt_template,
+                       {"alpaca", "chatml", "llama2", "llama3", "vicuna", "plain"});
+     }},
     {"data.limit", [](R& r, N& n) { r.values.integer(n, r.spec.data.limit, 1, 100'000'000); }},
     {"method.kind",
      [](R& r, N& n) {
@@ -317,6 +373,8 @@ constexpr Key kKeys[] = {
      [](R& r, N& n) {
        r.values.number(n, r.spec.train.dropout, {.low = 0, .high = 1, .high_open = true});
      }},
+    {"train.loss_on",
+     [](R& r, N& n) { r.values.choice(n, r.spec.data.loss_on, {"completion", "all"}); }},
     {"train.precision", read_precision},
     {"train.head_start",
      [](R& r, N& n) { r.values.choice(n, r.spec.train.head_start, {"random", "fit"}); }},
@@ -333,6 +391,8 @@ constexpr Key kKeys[] = {
     {"target.value", [](R& r, N& n) { r.values.number(n, r.spec.target.value, {}); }},
     {"evaluate.every", read_every},
     {"evaluate.metrics", [](R& r, N& n) { r.values.texts(n, r.spec.metrics, 16); }},
+    {"evaluate.answer_length",
+     [](R& r, N& n) { r.values.integer(n, r.spec.answer_length, 1, 4096); }},
     {"priority", [](R& r, N& n) { r.values.integer(n, r.spec.priority, 0, 100); }},
     {"deadline", read_deadline},
     {"resources.gpus.min", [](R& r, N& n) { r.values.integer(n, r.spec.min_gpus, 1, 1 << 16); }},
@@ -355,11 +415,12 @@ constexpr Key kKeys[] = {
 
 // Keys of the job file that this version does not have: refused by name, never ignored.
 constexpr std::string_view kLater[] = {
-    "backbone.revision",  "backbone.tokenizer",   "task.range",         "data.template",
-    "method.from",        "train.micro_batch",    "train.recompute",    "train.loss_on",
-    "stop.plateau",       "stop.at_solo_quality", "on_deadline",        "resources.gpu_types",
-    "resources.pipeline", "resources.budget",     "sharing.noise",      "checkpoint.keep",
-    "output.merged",      "output.names",         "output.keep_vector", "notify",
+    "backbone.revision",   "backbone.tokenizer",   "task.range",
+    "method.from",         "train.micro_batch",    "train.recompute",
+    "stop.plateau",        "stop.at_solo_quality", "on_deadline",
+    "resources.gpu_types", "resources.pipeline",   "resources.budget",
+    "sharing.noise",       "checkpoint.keep",      "output.merged",
+    "output.names",        "output.keep_vector",   "notify",
 };
 
 const Key* find_key(std::string_view path) {
@@ -560,15 +621,54 @@ void check_sharing(Reading& r) {
   if (!both) sharing.spatial = false;
 }
 
+// Keys that belong to some kinds of tasks only.
+void check_kind(Reading& r) {
+  if (r.kind.empty()) return;
+  struct Rule {
+    std::string_view key;
+    unsigned kinds;
+  };
+  static constexpr Rule kRules[] = {
+      {"task.labels", kClasses | kLabelSets},
+      {"data.label_separator", kLabelSets},
+      {"data.template", kText},
+      {"train.loss_on", kText},
+      {"evaluate.answer_length", kText},
+      {"data.label", kClasses | kLabelSets | kScores},
+  };
+  const unsigned mask = mask_of(r.spec.kind);
+  const auto refuse = [&](std::string_view key, const std::string& text) {
+    r.values.set_key(std::string(key));
+    r.values.fault(r.seen.find(key)->second, text, "either");
+  };
+  for (const Rule& rule : kRules)
+    if (r.has(rule.key) && (rule.kinds & mask) == 0)
+      refuse(rule.key, fmt::format("is for {}, the kind is {}", kind_names(rule.kinds), r.kind));
+  if (!r.spec.data.label_columns.empty() && mask != kLabelSets)
+    refuse("data.columns",
+           fmt::format("a list of label columns is for multi_label, the kind is {}", r.kind));
+  if (!r.spec.data.label_columns.empty() && r.has("data.label_separator"))
+    refuse("data.label_separator", "give label columns or a separator, not both");
+  if (r.spec.train.head_start == "fit" && (mask & (kClasses | kScores)) == 0)
+    refuse("train.head_start",
+           fmt::format("fit is for classify and regress, the kind is {}", r.kind));
+  const std::string& format = r.spec.data.format;
+  const bool conversations = format == "messages" || format == "alpaca" || format == "sharegpt";
+  const bool images = format == "folder" || format == "idx" || format == "cifar10" ||
+                      format == "cifar100" || format == "pixels";
+  if (conversations && mask != kText)
+    refuse("data.format",
+           fmt::format("{} holds conversations, for lm; the kind is {}", format, r.kind));
+  if (images && mask != kClasses)
+    refuse("data.format",
+           fmt::format("{} holds images, for classify; the kind is {}", format, r.kind));
+}
+
 void check_rules(Reading& r, const YamlNode& root) {
   for (const char* key : {"backbone.model", "task.kind", "data.train"}) require(r, key, root);
   check_either(r, "data.validation", "data.val_fraction");
   check_either(r, "stop.max_epochs", "stop.max_steps");
-  if (const auto it = r.seen.find("task.labels");
-      it != r.seen.end() && r.spec.kind == TaskKind::kRegress) {
-    r.values.set_key("task.labels");
-    r.values.fault(it->second, "labels are for classify", "either");
-  }
+  check_kind(r);
   check_target(r);
   check_metrics(r);
   check_evaluations(r);
@@ -591,8 +691,7 @@ void resolve(Reading& r) {
   if (spec.method.targets.empty()) spec.method.targets = {"query", "value"};
   auto& metrics = spec.metrics;
   const std::string& target = spec.target.metric;
-  if (metrics.empty() && target.empty())
-    metrics = {spec.kind == TaskKind::kRegress ? "pearson" : "accuracy"};
+  if (metrics.empty() && target.empty()) metrics = {default_metric(spec.kind)};
   if (!target.empty() && std::find(metrics.begin(), metrics.end(), target) == metrics.end())
     metrics.insert(metrics.begin(), target);
 }

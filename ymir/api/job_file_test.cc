@@ -125,12 +125,42 @@ std::vector<BadFile> key_faults() {
         "job.yaml:5:13: resources.pipeline: is not available in this version; leave it out "
         "[not_available]"}},
       {"LaterValue",
-       "backbone: {model: m}\ntask: {kind: lm}\ndata: {train: a, format: folder}\n"
-       "method: {kind: lora}\n",
-       {"job.yaml:2:14: task.kind: lm is not available in this version; available: classify, "
-        "regress [not_available]",
-        "job.yaml:3:26: data.format: folder is not available in this version; available: auto, "
-        "csv, tsv, jsonl, json, lines [not_available]"}},
+       small_and("train: {precision: fp16}\n"),
+       {"job.yaml:4:20: train.precision: fp16 is not available in this version; available: auto, "
+        "f32, bf16 [not_available]"}},
+      {"KeysOfAnotherKind",
+       "backbone: {model: m}\ntask: {kind: lm, labels: [a, b]}\n"
+       "data: {train: a, label_separator: ;, format: folder}\n"
+       "train: {head_start: fit}\n",
+       {"job.yaml:2:26: task.labels: is for classify, multi_label, the kind is lm [either]",
+        "job.yaml:3:35: data.label_separator: is for multi_label, the kind is lm [either]",
+        "job.yaml:3:46: data.format: folder holds images, for classify; the kind is lm [either]",
+        "job.yaml:4:21: train.head_start: fit is for classify and regress, the kind is lm "
+        "[either]"}},
+      {"KeysOfALanguageModel",
+       "backbone: {model: m}\ntask: {kind: multi_label}\n"
+       "data: {train: a, template: chatml, format: sharegpt, columns: {label: [a, b]},\n"
+       "  label_separator: x}\n"
+       "train: {loss_on: all}\nevaluate: {answer_length: 10}\n",
+       {"job.yaml:3:28: data.template: is for lm, the kind is multi_label [either]",
+        "job.yaml:3:44: data.format: sharegpt holds conversations, for lm; the kind is multi_label "
+        "[either]",
+        "job.yaml:4:20: data.label_separator: give label columns or a separator, not both [either]",
+        "job.yaml:5:18: train.loss_on: is for lm, the kind is multi_label [either]",
+        "job.yaml:6:27: evaluate.answer_length: is for lm, the kind is multi_label [either]"}},
+      {"ColumnsOfLabelsOfOneLabel",
+       "backbone: {model: m}\ntask: {kind: classify}\n"
+       "data: {train: a, columns: {label: [a, b]}}\n",
+       {"job.yaml:3:27: data.columns: a list of label columns is for multi_label, the kind is "
+        "classify [either]"}},
+      {"UnknownTemplate",
+       "backbone: {model: m}\ntask: {kind: lm}\ndata: {train: a, template: chatlm}\n",
+       {"job.yaml:3:28: data.template: chatlm is not supported; known: alpaca, chatml, llama2, "
+        "llama3, vicuna, plain; did you mean \"chatml\"? [unknown_value]"}},
+      {"MetricOfAnswers",
+       small_and("evaluate: {metrics: [bleu, accuracy]}\n"),
+       {"job.yaml:4:21: evaluate.metrics: bleu is for lm; for classify: accuracy, f1, f1_macro, "
+        "f1_micro, mcc, loss [metric]"}},
       {"NewerVersion",
        small_and("ymir: 2\n"),
        {"job.yaml:4:7: ymir: version 2 is newer than this program (knows 1) [version]"}},
@@ -210,7 +240,8 @@ std::vector<BadFile> rule_faults() {
       {"MetricOfAnotherTask",
        "backbone: {model: m}\ntask: {kind: regress}\ndata: {train: a}\n"
        "target: {metric: f1, value: 0.9}\n",
-       {"job.yaml:4:18: target.metric: f1 is for classify; for regress: pearson, spearman, mse, "
+       {"job.yaml:4:18: target.metric: f1 is for classify, multi_label; for regress: pearson, "
+        "spearman, mse, "
         "loss [metric]"}},
       {"UnknownMetric",
        small_and("target: {metric: acuracy, value: 0.9}\n"),
@@ -297,6 +328,45 @@ seed: 9007199254740991
 output: {dir: out}
 )";
 
+constexpr const char* kLanguage = R"(backbone: {model: llama}
+task: {kind: lm}
+data: {train: a.jsonl, format: messages, template: vicuna}
+train: {loss_on: all}
+target: {metric: bleu, value: 0.2}
+evaluate: {metrics: [rouge_l, perplexity], answer_length: 64}
+)";
+constexpr const char* kLabelSets = R"(backbone: {model: m}
+task: {kind: multi_label}
+data: {train: a.csv, columns: {text: comment, label: [toxic, rude]}}
+)";
+
+TEST(JobFile, OfALanguageModelArrives) {
+  const auto read = read_job_file(kLanguage, options());
+
+  ASSERT_TRUE(read.faults.empty()) << to_string(read.faults.front(), "job.yaml");
+  EXPECT_EQ(read.spec.kind, TaskKind::kLanguageModel);
+  EXPECT_EQ(read.spec.data.format, "messages");
+  EXPECT_EQ(read.spec.data.prompt_template, "vicuna");
+  EXPECT_EQ(read.spec.data.loss_on, "all");
+  EXPECT_EQ(read.spec.answer_length, 64);
+  EXPECT_THAT(read.spec.metrics, ElementsAre("bleu", "rouge_l", "perplexity"));
+}
+
+TEST(JobFile, OfLabelSetsArrives) {
+  const auto columns = read_job_file(kLabelSets, options());
+  const auto separator = read_job_file(
+      "backbone: {model: m}\ntask: {kind: multi_label}\ndata: {train: a, label_separator: '; '}\n",
+      options());
+
+  ASSERT_TRUE(columns.faults.empty()) << to_string(columns.faults.front(), "job.yaml");
+  ASSERT_TRUE(separator.faults.empty()) << to_string(separator.faults.front(), "job.yaml");
+  EXPECT_EQ(columns.spec.kind, TaskKind::kMultiLabel);
+  EXPECT_THAT(columns.spec.data.label_columns, ElementsAre("toxic", "rude"));
+  EXPECT_EQ(columns.spec.data.columns.at("text"), "comment");
+  EXPECT_THAT(columns.spec.metrics, ElementsAre("f1_micro"));
+  EXPECT_EQ(separator.spec.data.label_separator, "; ");
+}
+
 TEST(JobFile, EveryKeyArrivesInTheSpec) {
   const auto read = read_job_file(kFull, options());
 
@@ -320,7 +390,7 @@ TEST(JobFile, EveryKeyArrivesInTheSpec) {
 TEST(JobFile, TheResolvedFileReadsBackTheSameInAnotherFolder) {
   JobFileOptions elsewhere = options();
   elsewhere.folder = "/srv";
-  for (const char* text : {kSmall, kFull}) {
+  for (const char* text : {kSmall, kFull, kLanguage, kLabelSets}) {
     const std::string resolved = write_job_file(read_job_file(text, options()).spec);
 
     const auto again = read_job_file(resolved, elsewhere);

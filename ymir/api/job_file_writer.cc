@@ -44,7 +44,7 @@ class Writer {
   std::string indent_{};
 };
 
-void write_data(Writer& w, const DataSpec& data) {
+void write_data(Writer& w, const DataSpec& data, TaskKind kind) {
   w.section("data");
   w.line("train", quoted(data.train));
   if (data.validation.empty())
@@ -53,10 +53,20 @@ void write_data(Writer& w, const DataSpec& data) {
     w.line("validation", quoted(data.validation));
   w.line_if(!data.test.empty(), "test", quoted(data.test));
   w.line("format", data.format);
-  w.line_if(!data.columns.empty(), "columns", quoted(data.columns));
+  if (data.label_columns.empty()) {
+    w.line_if(!data.columns.empty(), "columns", quoted(data.columns));
+  } else {
+    std::string columns = quoted(data.columns);
+    columns.pop_back();
+    w.line("columns", fmt::format("{}{}\"label\": {}}}", columns, data.columns.empty() ? "" : ", ",
+                                  quoted(data.label_columns)));
+  }
   w.line("header", data.header);
   w.line("encoding", data.encoding);
-  w.line("label", data.label);
+  w.line_if(kind != TaskKind::kLanguageModel, "label", data.label);
+  w.line_if(kind == TaskKind::kMultiLabel && data.label_columns.empty(), "label_separator",
+            quoted(data.label_separator));
+  w.line_if(!data.prompt_template.empty(), "template", data.prompt_template);
   w.line_if(data.max_length > 0, "max_length", data.max_length);
   w.line("overlong", data.overlong);
   w.line_if(data.limit > 0, "limit", data.limit);
@@ -115,7 +125,7 @@ std::string write_job_file(const JobSpec& spec) {
   w.section("task");
   w.line("kind", to_string(spec.kind));
   w.line_if(!spec.labels.empty(), "labels", quoted(spec.labels));
-  write_data(w, spec.data);
+  write_data(w, spec.data, spec.kind);
   w.section("method");
   w.line("kind", spec.method.kind);
   w.line("rank", spec.method.rank);
@@ -128,6 +138,7 @@ std::string write_job_file(const JobSpec& spec) {
   w.line("length", spec.method.length);
   w.line("layers", spec.method.layers);
   write_train(w, spec.train);
+  w.line_if(spec.kind == TaskKind::kLanguageModel, "loss_on", spec.data.loss_on);
   write_stop(w, spec.stop);
   if (!spec.target.metric.empty()) {
     w.section("target");
@@ -138,6 +149,7 @@ std::string write_job_file(const JobSpec& spec) {
   w.line("every", spec.evaluate_steps > 0 ? fmt::format("{} steps", spec.evaluate_steps)
                                           : fmt::format("{} epochs", spec.evaluate_epochs));
   w.line("metrics", quoted(spec.metrics));
+  w.line_if(spec.kind == TaskKind::kLanguageModel, "answer_length", spec.answer_length);
   w.top();
   w.line("priority", spec.priority);
   w.line_if(spec.deadline.has_value(), "deadline", format_time(spec.deadline.value_or(Time{})));

@@ -32,6 +32,10 @@ void fields(V& v, DataSpec& x) {
   v("max_length", x.max_length);
   v("overlong", x.overlong);
   v("limit", x.limit);
+  v("label_separator", x.label_separator);
+  v("label_columns", x.label_columns);
+  v("prompt_template", x.prompt_template);
+  v("loss_on", x.loss_on);
 }
 template <class V>
 void fields(V& v, MethodSpec& x) {
@@ -113,6 +117,7 @@ void fields(V& v, JobSpec& x) {
   v("checkpoint_every", x.checkpoint_every);
   v("seed", x.seed);
   v("output_dir", x.output_dir);
+  v("answer_length", x.answer_length);
 }
 template <class V>
 void fields(V& v, DataFacts& x) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string_view>
@@ -15,8 +16,28 @@ namespace {
 // spearman, bleu, rouge_l, ...) grow with quality.
 constexpr std::array<std::string_view, 5> kSmallerIsBetter{"loss", "perplexity", "mse", "mae",
                                                            "rmse"};
+constexpr std::array<std::string_view, 6> kOfAnswers{"bleu",    "rouge_1",     "rouge_2",
+                                                     "rouge_l", "exact_match", "answer_f1"};
 
 }  // namespace
+
+std::string default_metric(TaskKind kind) {
+  switch (kind) {
+    case TaskKind::kMultiLabel:
+      return "f1_micro";
+    case TaskKind::kRegress:
+      return "pearson";
+    case TaskKind::kLanguageModel:
+      return "loss";
+    case TaskKind::kClassify:
+      break;
+  }
+  return "accuracy";
+}
+
+bool needs_answers(const std::string& metric) {
+  return std::find(kOfAnswers.begin(), kOfAnswers.end(), metric) != kOfAnswers.end();
+}
 
 bool larger_is_better(const std::string& metric) {
   for (const std::string_view name : kSmallerIsBetter)

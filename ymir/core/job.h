@@ -25,7 +25,9 @@ struct DataSpec {
   std::vector<std::string> validation{};  // empty: val_fraction of train
   double val_fraction = 0;
   std::vector<std::string> test{};
-  std::string format = "auto";                   // csv tsv jsonl json lines
+  // Rows of text: csv tsv jsonl json lines. Conversations: messages alpaca sharegpt. Images: folder
+  // idx cifar10 cifar100 pixels. auto: by the file's name and what the model reads.
+  std::string format = "auto";
   std::map<std::string, std::string> columns{};  // text, text_pair, label -> name or number
   std::string header = "auto";                   // auto yes no
   std::string encoding = "utf-8";
@@ -33,6 +35,13 @@ struct DataSpec {
   int max_length = 0;          // tokens; 0 = auto
   std::string overlong = "truncate";
   std::int64_t limit = 0;  // rows; 0 = all
+  // multi_label: what stands between the labels of a row, or instead a column a label, 0 or 1.
+  std::string label_separator = ",";
+  std::vector<std::string> label_columns{};
+  // lm: how a conversation becomes text (empty: what its format is usually written with), and what
+  // of it is learnt: completion (the answers) or all.
+  std::string prompt_template{};
+  std::string loss_on = "completion";
 };
 
 struct MethodSpec {
@@ -101,6 +110,7 @@ struct JobSpec {
   std::int64_t evaluate_steps = 0;     // 0: evaluate_epochs counts
   double evaluate_epochs = 1;          // 0.5 = twice an epoch
   std::vector<std::string> metrics{};  // reported; the first is the one judged without a target
+  int answer_length = 128;  // lm, metrics of generated answers: tokens an answer may have
   int priority = 50;
   std::optional<Time> deadline{};
   int min_gpus = 1, max_gpus = 1;
@@ -123,6 +133,10 @@ struct DataFacts {
   std::string backbone{};        // hash of weights and tokenizer: jobs of one backbone may share
 };
 
+// What is judged where the job names no metric.
+std::string default_metric(TaskKind kind);
+// bleu, rouge_1, rouge_2, rouge_l, exact_match, answer_f1: of answers that a language model writes.
+bool needs_answers(const std::string& metric);
 // True when larger is better. loss and perplexity are the other kind.
 bool larger_is_better(const std::string& metric);
 // `value` meets the target: >= or <= by the metric's direction; NaN never does.

@@ -76,21 +76,47 @@ Result<> check_vocabulary(const ModelConfig& config, const Tokenizer& tokenizer)
                              tokenizer.vocabulary_size() - 1, config.vocabulary_size));
 }
 
-Result<ModelFiles> read_model_files(const std::string& folder, const Tokenizer& tokenizer,
-                                    const std::string& cache) {
-  ModelFiles model{.folder = folder};
-  const std::string config_path = folder + "/config.json";
-  const auto text = read_file(config_path, kMaxConfig);
+namespace {
+
+struct ConfigFile {
+  std::string text{};
+  ModelConfig config{};
+};
+
+Result<ConfigFile> read_config(const std::string& folder) {
+  const std::string path = folder + "/config.json";
+  auto text = read_file(path, kMaxConfig);
   if (!text && text.error().code == ErrorCode::kNotFound)
     return Error{ErrorCode::kNotFound, "no config.json in " + folder};
-  if (!text) return text.error();
+  if (!text) return std::move(text).error();
   auto config = parse_model_config(*text);
-  if (!config) return annotate(std::move(config).error(), config_path);
-  model.config = *std::move(config);
-  if (auto fits = check_vocabulary(model.config, tokenizer); !fits)
-    return annotate(std::move(fits).error(), folder);
+  if (!config) return annotate(std::move(config).error(), path);
+  return ConfigFile{*std::move(text), *std::move(config)};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Tokenizer>> read_tokenizer(const std::string& folder) {
+  YMIR_TRY_ASSIGN(const ConfigFile file, read_config(folder));
+  if (file.config.is_image()) return std::shared_ptr<const Tokenizer>();
+  YMIR_TRY_ASSIGN(Tokenizer tokenizer, Tokenizer::load(folder));
+  return std::make_shared<const Tokenizer>(std::move(tokenizer));
+}
+
+Result<ModelFiles> read_model_files(const std::string& folder, const Tokenizer* tokenizer,
+                                    const std::string& cache) {
+  ModelFiles model{.folder = folder};
+  YMIR_TRY_ASSIGN(ConfigFile file, read_config(folder));
+  model.config = std::move(file.config);
+  std::string identity = sha256(file.text);
+  if (tokenizer != nullptr) {
+    if (auto fits = check_vocabulary(model.config, *tokenizer); !fits)
+      return annotate(std::move(fits).error(), folder);
+    identity += tokenizer->key();
+  } else if (const auto images = read_file(folder + "/preprocessor_config.json", kMaxConfig)) {
+    identity += sha256(*images);
+  }
   YMIR_TRY_ASSIGN(const ShardIndex index, find_weights(folder));
-  std::string identity = sha256(*text) + tokenizer.key();
   for (const auto& [name, tensors] : index) {
     model.weights.push_back(folder + "/" + name);
     YMIR_TRY_ASSIGN(const std::string hash, remembered_sha256(model.weights.back(), cache));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,8 +26,12 @@ struct ModelFiles {
 
 // Reads the configuration and hashes the weights (remembered in `cache`, see file_hash.h); checks
 // that the tokenizer's ids fit the model.
-Result<ModelFiles> read_model_files(const std::string& folder, const Tokenizer& tokenizer,
+// `tokenizer` null: of a model of images, whose preprocessor_config.json counts instead.
+Result<ModelFiles> read_model_files(const std::string& folder, const Tokenizer* tokenizer,
                                     const std::string& cache);
+
+// The folder's tokenizer; null for a model of images.
+Result<std::shared_ptr<const Tokenizer>> read_tokenizer(const std::string& folder);
 
 // Whether the model knows every id that the tokenizer can give.
 Result<> check_vocabulary(const ModelConfig& config, const Tokenizer& tokenizer);

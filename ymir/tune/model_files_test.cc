@@ -40,7 +40,7 @@ class ModelFolder : public testing::Test {
     ASSERT_TRUE(write_safetensors(folder + "/" + name, map));
   }
   std::string read_fault() {
-    const auto result = read_model_files(folder, tokenizer, "");
+    const auto result = read_model_files(folder, &tokenizer, "");
     return result ? "none" : result.error().message;
   }
   std::string open_fault() {
@@ -54,9 +54,9 @@ class ModelFolder : public testing::Test {
 
 TEST_F(ModelFolder, GivesItsConfigurationAndAKeyThatFollowsTheWeights) {
   write_weights("model.safetensors", {"a"});
-  const auto first = read_model_files(folder, tokenizer, "");
+  const auto first = read_model_files(folder, &tokenizer, "");
   write_weights("model.safetensors", {"b"});
-  const auto second = read_model_files(folder, tokenizer, "");
+  const auto second = read_model_files(folder, &tokenizer, "");
 
   ASSERT_TRUE(first) << first.error().message;
   EXPECT_EQ(first->config.num_layers, 2);

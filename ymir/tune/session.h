@@ -45,8 +45,10 @@ struct EvaluateRequest {
   std::string adapter{};  // PEFT folder; empty only when the model has a head
   DataSpec data{};        // `validation` names the files
   TaskKind kind = TaskKind::kClassify;
-  std::vector<std::string> labels{};  // empty: the adapter's
-  std::string predictions{};          // file to write: a JSON line a row; empty: none
+  std::vector<std::string> labels{};   // empty: the adapter's
+  std::string predictions{};           // file to write: a JSON line a row; empty: none
+  std::vector<std::string> metrics{};  // wanted beside those that cost nothing more: needs_answers
+  int answer_length = 128;             // tokens of an answer
 };
 
 class Session {

@@ -151,6 +151,7 @@ std::string notes_text(const AdapterNotes& notes,
                      {"labels", notes.labels},
                      {"id2label", labels},
                      {"max_length", notes.max_length},
+                     {"prompt_template", notes.prompt_template},
                      {"backbone", notes.backbone},
                      {"data_hash", notes.data_hash},
                      {"numerics", notes.numerics},
@@ -169,6 +170,7 @@ Result<AdapterNotes> parse_notes(std::string_view text,
     json.at("task_kind").get_to(notes.task_kind);
     json.at("labels").get_to(notes.labels);
     json.at("max_length").get_to(notes.max_length);
+    notes.prompt_template = json.value("prompt_template", "");  // older files lack it
     json.at("backbone").get_to(notes.backbone);
     json.at("data_hash").get_to(notes.data_hash);
     json.at("numerics").get_to(notes.numerics);

@@ -42,9 +42,10 @@ struct PeftConfig {
 
 // ymir_adapter.json: what a reader of the adapter needs beside PEFT's files.
 struct AdapterNotes {
-  std::string task_kind{};            // classify, regress
+  std::string task_kind{};            // classify, multi_label, regress, lm
   std::vector<std::string> labels{};  // in the order of the head's rows
   int max_length = 0;                 // tokens a row may have
+  std::string prompt_template{};      // lm: of the conversations; empty: their format's usual one
   std::string backbone{};             // key of weights and tokenizer it was trained on
   std::string data_hash{};
   std::string numerics{};                        // numerics key (tuner.md 8.3)

@@ -299,6 +299,10 @@ std::string default_template(std::string_view format) {
   return format == "alpaca" ? "alpaca" : "chatml";
 }
 
+Result<PromptTemplate> template_of(std::string_view name, std::string_view format) {
+  return prompt_template(name.empty() ? default_template(format) : std::string(name));
+}
+
 std::vector<PromptPart> render(const Conversation& conversation, const PromptTemplate& how,
                                std::string_view end_token) {
   std::vector<PromptPart> parts;

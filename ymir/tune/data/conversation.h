@@ -60,6 +60,8 @@ struct PromptTemplate {
 Result<PromptTemplate> prompt_template(std::string_view name);
 // What a format is usually written with: alpaca -> alpaca, the others -> chatml.
 std::string default_template(std::string_view format);
+// The template of this name, or with an empty one what the format is usually written with.
+Result<PromptTemplate> template_of(std::string_view name, std::string_view format);
 
 // A part of the text, and whether the model learns to write it.
 struct PromptPart {

@@ -9,13 +9,12 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "ymir/base/file.h"
 #include "ymir/base/hash.h"
 #include "ymir/base/json.h"
 #include "ymir/base/text.h"
 #include "ymir/tune/data/conversation.h"
-#include "ymir/tune/data/file_hash.h"
-#include "ymir/tune/data/reader.h"
+#include "ymir/tune/data/image_set.h"
+#include "ymir/tune/data/part_loader.h"
 
 namespace ymir {
 namespace {
@@ -37,228 +36,34 @@ std::string normalised(std::string_view text) {
   return out.empty() ? std::string(text) : out;
 }
 
-ReadOptions read_options(const DataRequest& request) {
-  return {.format = request.data.format,
-          .columns = request.data.columns,
-          .header = request.data.header,
-          .encoding = request.data.encoding,
-          .need_label = request.kind != TaskKind::kLanguageModel};
+// The numbers of the labels of a row, which the reader has joined to one text.
+Result<std::vector<std::int32_t>> label_set(const LabelTable& table, const std::string& joined) {
+  std::vector<std::int32_t> numbers;
+  if (joined.empty()) return numbers;
+  for (const std::string_view label : split(joined, kLabelJoint)) {
+    const auto number = table.class_of(label);
+    if (!number) return refused(table.unknown(label));
+    numbers.push_back(*number);
+  }
+  std::ranges::sort(numbers);
+  return numbers;
 }
 
-// Reads the files of one part, tokenises them and keeps the result.
-class PartLoader {
- public:
-  // `max_length` 0: chosen from the rows.
-  PartLoader(const DataRequest& request, const std::vector<std::string>& files, int max_length,
-             const Tokenizer& tokenizer, DataReport& report)
-      : request_(request),
-        files_(files),
-        max_length_(max_length),
-        tokenizer_(tokenizer),
-        report_(report) {}
+bool other_label(const RowSet& set, bool has_scores, std::size_t a, std::size_t b) {
+  if (!set.classes.empty()) return set.classes[a] != set.classes[b];
+  if (!set.label_sets.empty()) return set.label_sets[a] != set.label_sets[b];
+  return has_scores && set.score(a) != set.score(b);
+}
 
-  Result<std::shared_ptr<const RowStore>> load() {
-    YMIR_TRY_ASSIGN(key_, find_key());
-    std::optional<RowContent> faulty;
-    auto store = RowStore::open_or_build(request_.cache, key_, [&]() -> Result<RowContent> {
-      YMIR_TRY_ASSIGN(RowContent content, build());
-      if (faults_.empty()) return content;
-      faulty = std::move(content);  // checked further, but never kept
-      return refused("the rows have faults");
-    });
-    report_.faults.add(faults_);
-    if (!store && !faulty) return std::move(store).error();
-    RowStore rows = store ? *std::move(store) : RowStore::make(*faulty);
-    rows.name_files(files_);
-    for (const std::string& note : rows.notes())
-      report_.warnings.add({"note", files_.front(), 0, 0, note});
-    return std::make_shared<const RowStore>(std::move(rows));
-  }
-  const std::string& key() const { return key_; }
-
- private:
-  Result<std::string> find_key() const {
-    Json hashes = Json::array();
-    for (const std::string& file : files_) {
-      YMIR_TRY_ASSIGN(const std::string hash, remembered_sha256(file, request_.cache));
-      // By content, so that jobs share it wherever their files lie; the ending may decide the
-      // format.
-      const auto dot = file.rfind('.');
-      hashes.push_back({dot == std::string::npos ? "" : to_lower(file.substr(dot)), hash});
-    }
-    const DataSpec& data = request_.data;
-    return sha256(canonical({{"version", 2},
-                             {"prompt_template", request_.prompt_template},
-                             {"all_tokens", request_.all_tokens},
-                             {"language", request_.kind == TaskKind::kLanguageModel},
-                             {"files", hashes},
-                             {"format", data.format},
-                             {"columns", data.columns},
-                             {"header", data.header},
-                             {"encoding", data.encoding},
-                             {"limit", data.limit},
-                             {"score", request_.kind == TaskKind::kRegress},
-                             {"tokenizer", tokenizer_.key()},
-                             {"max_length", max_length_},
-                             {"max_positions", request_.max_positions}}));
-  }
-
-  Result<RowContent> build() {
-    if (request_.kind == TaskKind::kLanguageModel) return build_language();
-    RowContent content;
-    std::vector<TextRow> rows;
-    for (std::uint32_t i = 0; i < files_.size(); ++i) {
-      YMIR_TRY_ASSIGN(TextTable table, read_table_file(files_[i], read_options(request_)));
-      faults_.add(table.faults);
-      for (const DataFault& note : table.notes.kept()) content.notes.push_back(note.text);
-      content.files.push_back(files_[i]);
-      has_pair_ = has_pair_ || table.has_pair;
-      for (TextRow& row : table.rows) {
-        if (request_.data.limit > 0 &&
-            static_cast<std::int64_t>(rows.size()) >= request_.data.limit)
-          break;
-        content.facts.push_back({.file = i});
-        rows.push_back(std::move(row));
-      }
-    }
-    tokenise(rows, content);
-    number_labels(rows, content);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      RowFacts& facts = content.facts[i];
-      facts.hash = content_hash(rows[i].text, rows[i].pair);
-      facts.score = parse_double(rows[i].label).value_or(std::numeric_limits<double>::quiet_NaN());
-      facts.line = static_cast<std::uint32_t>(rows[i].line);
-      facts.label_line = static_cast<std::uint32_t>(rows[i].label_line);
-      facts.label_column = static_cast<std::uint32_t>(rows[i].label_column);
-    }
-    return content;
-  }
-
-  // The texts of a language model's files, with what of each is learnt.
-  struct Prompt {
-    std::int64_t line = 0;
-    std::vector<PromptPart> parts{};
-  };
-  Result<std::vector<Prompt>> read_prompts(const std::string& file, RowContent& content) {
-    const std::string end(tokenizer_.token(tokenizer_.end_token()));
-    std::vector<Prompt> prompts;
-    if (!is_conversation_format(request_.data.format)) {
-      YMIR_TRY_ASSIGN(TextTable table, read_table_file(file, read_options(request_)));
-      faults_.add(table.faults);
-      for (const DataFault& note : table.notes.kept()) content.notes.push_back(note.text);
-      for (TextRow& row : table.rows) prompts.push_back({row.line, {{row.text + end, true}}});
-      return prompts;
-    }
-    YMIR_TRY_ASSIGN(
-        const PromptTemplate how,
-        prompt_template(request_.prompt_template.empty() ? default_template(request_.data.format)
-                                                         : request_.prompt_template));
-    if (how.end_token && end.empty())
-      return refused(
-          fmt::format("template {} needs an end-of-text token, and tokenizer_config.json "
-                      "names no eos_token",
-                      how.name));
-    YMIR_TRY_ASSIGN(const std::string bytes, read_file(file));
-    YMIR_TRY_ASSIGN(const ConversationTable table,
-                    read_conversations(bytes, file, request_.data.format));
-    faults_.add(table.faults);
-    for (const DataFault& note : table.notes.kept()) content.notes.push_back(note.text);
-    for (const Conversation& row : table.rows) prompts.push_back({row.line, render(row, how, end)});
-    return prompts;
-  }
-
-  Result<RowContent> build_language() {
-    RowContent content;
-    std::vector<std::vector<PromptPart>> rows;
-    for (std::uint32_t i = 0; i < files_.size(); ++i) {
-      YMIR_TRY_ASSIGN(std::vector<Prompt> prompts, read_prompts(files_[i], content));
-      content.files.push_back(files_[i]);
-      for (Prompt& prompt : prompts) {
-        if (request_.data.limit > 0 &&
-            static_cast<std::int64_t>(rows.size()) >= request_.data.limit)
-          break;
-        std::string text;
-        for (const PromptPart& part : prompt.parts) text += part.text;
-        content.facts.push_back({.hash = content_hash(text, ""),
-                                 .score = std::numeric_limits<double>::quiet_NaN(),
-                                 .file = i,
-                                 .line = static_cast<std::uint32_t>(prompt.line)});
-        rows.push_back(std::move(prompt.parts));
-      }
-    }
-    const auto encode_row = [&](std::size_t i, int limit) {
-      return encode_prompt(rows[i], tokenizer_,
-                           {.all_tokens = request_.all_tokens, .max_length = limit});
-    };
-    std::vector<LanguageRow> encoded;
-    std::vector<int> lengths;
-    content.max_length = max_length_ > 0 ? max_length_ : request_.max_positions;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      encoded.push_back(encode_row(i, content.max_length));
-      lengths.push_back(static_cast<int>(encoded.back().ids.size()) + encoded.back().num_cut);
-    }
-    if (max_length_ == 0)
-      content.max_length = automatic_max_length(lengths, request_.max_positions);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      LanguageRow& row = encoded[i];
-      if (static_cast<int>(row.ids.size()) > content.max_length)
-        row = encode_row(i, content.max_length);
-      content.ids.insert(content.ids.end(), row.ids.begin(), row.ids.end());
-      content.type_ids.insert(content.type_ids.end(), row.trained.begin(), row.trained.end());
-      content.offsets.push_back(content.ids.size());
-      content.facts[i].num_cut = static_cast<std::uint32_t>(row.num_cut);
-    }
-    return content;
-  }
-
-  Encoding encode(const TextRow& row, int limit) const {
-    return has_pair_ ? tokenizer_.encode_pair(row.text, row.pair, limit)
-                     : tokenizer_.encode(row.text, limit);
-  }
-
-  void tokenise(const std::vector<TextRow>& rows, RowContent& content) const {
-    std::vector<Encoding> encodings;
-    std::vector<int> lengths;
-    content.max_length = max_length_ > 0 ? max_length_ : request_.max_positions;
-    for (const TextRow& row : rows) {
-      encodings.push_back(encode(row, content.max_length));
-      lengths.push_back(static_cast<int>(encodings.back().ids.size()) + encodings.back().num_cut);
-    }
-    if (max_length_ == 0)
-      content.max_length = automatic_max_length(lengths, request_.max_positions);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      Encoding& encoding = encodings[i];
-      if (static_cast<int>(encoding.ids.size()) > content.max_length)
-        encoding = encode(rows[i], content.max_length);
-      content.ids.insert(content.ids.end(), encoding.ids.begin(), encoding.ids.end());
-      if (has_pair_)
-        for (const std::int32_t type : encoding.type_ids)
-          content.type_ids.push_back(static_cast<std::uint8_t>(type));
-      content.offsets.push_back(content.ids.size());
-      content.facts[i].num_cut = static_cast<std::uint32_t>(encoding.num_cut);
-    }
-  }
-
-  void number_labels(const std::vector<TextRow>& rows, RowContent& content) const {
-    if (request_.kind != TaskKind::kClassify) return;
-    for (const TextRow& row : rows) content.labels.push_back(row.label);
-    std::ranges::sort(content.labels);
-    const auto repeated = std::ranges::unique(content.labels);
-    content.labels.erase(repeated.begin(), repeated.end());
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      content.facts[i].label = static_cast<std::int32_t>(
-          std::ranges::lower_bound(content.labels, rows[i].label) - content.labels.begin());
-  }
-
-  const DataRequest& request_;
-  const std::vector<std::string>& files_;
-  int max_length_;
-  const Tokenizer& tokenizer_;
-  DataReport& report_;
-  FaultList faults_;
-  std::string key_;
-  bool has_pair_ = false;
-};
+// Row i of `from`, with whatever label it has, to the end of `to`.
+void append_row(const RowSet& from, std::size_t i, RowSet& to) {
+  to.rows.push_back(from.rows[i]);
+  if (!from.classes.empty()) to.classes.push_back(from.classes[i]);
+  if (!from.label_sets.empty()) to.label_sets.push_back(from.label_sets[i]);
+}
+RowSet empty_like(const RowSet& set) {
+  return {.store = set.store, .image_tokens = set.image_tokens};
+}
 
 // Gives the rows their classes or checks their scores; rows with a fault are left out.
 void resolve_labels(const DataRequest& request, const LabelTable& table, RowSet& set,
@@ -284,6 +89,13 @@ void resolve_labels(const DataRequest& request, const LabelTable& table, RowSet&
                           request.range->first, request.range->second));
         continue;
       }
+    } else if (request.kind == TaskKind::kMultiLabel) {
+      const auto labels = label_set(table, store.labels()[static_cast<std::size_t>(facts.label)]);
+      if (!labels) {
+        fault("unknown label", labels.error().message);
+        continue;
+      }
+      set.label_sets.push_back(*labels);
     } else {
       const std::string& text = store.labels()[static_cast<std::size_t>(facts.label)];
       const auto number = table.class_of(text);
@@ -304,7 +116,8 @@ void describe(const DataRequest& request, const std::string& name, std::size_t n
   const bool language = request.kind == TaskKind::kLanguageModel;
   DataReport::Part part{.name = name, .has_scores = request.kind == TaskKind::kRegress};
   const RowStore& store = *set.store;
-  RowSet kept{.store = set.store};
+  RowSet kept = empty_like(set);
+  const bool images = set.image_tokens > 0;
   std::unordered_map<std::uint64_t, std::size_t> first_with;
   double tokens = 0, scores = 0;
   part.class_rows.assign(num_labels, 0);
@@ -336,28 +149,29 @@ void describe(const DataRequest& request, const std::string& name, std::size_t n
       }
       part.num_trained += labels;
     }
-    if (length <= num_special)
+    if (!images && length <= num_special)
       report.warnings.add({"text without tokens", file, facts.line, 0,
                            "the text has no token that the model sees"});
     const auto [earlier, is_new] = first_with.emplace(facts.hash, i);
     if (!is_new) {
       ++part.num_duplicates;
       const std::size_t other = earlier->second;
-      const bool differs = num_labels > 0 ? set.classes[i] != set.classes[other]
-                                          : part.has_scores && set.score(i) != set.score(other);
-      report.warnings.add(
-          {differs ? "same text, another label" : "duplicate rows", file, facts.line, 0,
-           fmt::format("same text as {}{}", set.place(other), differs ? ", another label" : "")});
+      const bool differs = other_label(set, part.has_scores, i, other);
+      const char* what = images ? "image" : "text";
+      report.warnings.add({differs ? fmt::format("same {}, another label", what) : "duplicate rows",
+                           file, facts.line, 0,
+                           fmt::format("same {} as {}{}", what, set.place(other),
+                                       differs ? ", another label" : "")});
     }
     tokens += static_cast<double>(length);
     part.min_score = kept.rows.empty() ? facts.score : std::min(part.min_score, facts.score);
     part.max_score = kept.rows.empty() ? facts.score : std::max(part.max_score, facts.score);
     scores += facts.score;
-    kept.rows.push_back(set.rows[i]);
-    if (num_labels > 0) {
-      kept.classes.push_back(set.classes[i]);
-      ++part.class_rows[static_cast<std::size_t>(set.classes[i])];
-    }
+    append_row(set, i, kept);
+    if (!set.classes.empty()) ++part.class_rows[static_cast<std::size_t>(set.classes[i])];
+    if (!set.label_sets.empty())
+      for (const std::int32_t label : set.label_sets[i])
+        ++part.class_rows[static_cast<std::size_t>(label)];
   }
   set = std::move(kept);
   part.num_rows = static_cast<std::int64_t>(set.size());
@@ -385,8 +199,13 @@ void check_balance(const DataRequest& request, const std::string& file, DataRepo
       fault("one score", fmt::format("all rows have the score {:g}", train.min_score));
     return;
   }
+  const bool sets = request.kind == TaskKind::kMultiLabel;
   const auto present = std::ranges::count_if(train.class_rows, [](auto rows) { return rows > 0; });
-  if (present < 2) {
+  if (sets && report.labels.size() < 2)
+    fault("one label", fmt::format("{} label(s) in all rows, a multi_label task needs two; is "
+                                   "data.label_separator right?",
+                                   report.labels.size()));
+  if (!sets && present < 2) {
     const auto only = std::ranges::find_if(train.class_rows, [](auto rows) { return rows > 0; });
     fault("one class",
           fmt::format("all rows have the label \"{}\", a classifier needs two",
@@ -420,25 +239,34 @@ void check_overlap(const RowSet& train, const RowSet& other, const std::string& 
 
 RowSet all_rows(std::shared_ptr<const RowStore> store) {
   RowSet set{.store = std::move(store)};
+  set.image_tokens =
+      set.store->size() > 0 && !set.store->pixels(0).empty() ? set.store->max_length() : 0;
   for (std::uint32_t row = 0; row < set.store->size(); ++row) set.rows.push_back(row);
   return set;
 }
 
 // Moves the rows whose hash falls below the fraction to the second set.
 std::pair<RowSet, RowSet> split_by_hash(const RowSet& all, double fraction) {
-  RowSet rest{.store = all.store}, part{.store = all.store};
+  RowSet rest = empty_like(all), part = empty_like(all);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const double place = static_cast<double>(all.hash(i) >> 11) * 0x1.0p-53;
-    RowSet& set = place < fraction ? part : rest;
-    set.rows.push_back(all.rows[i]);
-    if (!all.classes.empty()) set.classes.push_back(all.classes[i]);
+    append_row(all, i, place < fraction ? part : rest);
   }
   return {std::move(rest), std::move(part)};
 }
 
 Result<LabelTable> label_table(const DataRequest& request, const RowStore& train) {
-  if (request.kind != TaskKind::kClassify) return LabelTable();
-  auto table = LabelTable::make(request.labels, request.data.label, train.labels());
+  const bool sets = request.kind == TaskKind::kMultiLabel;
+  if (request.kind != TaskKind::kClassify && !sets) return LabelTable();
+  std::vector<std::string> texts;
+  for (const std::string& text : train.labels()) {
+    if (!sets) texts.push_back(text);
+    if (sets && !text.empty())
+      for (const std::string_view one : split(text, kLabelJoint)) texts.emplace_back(one);
+  }
+  // Columns of labels give their names and order.
+  const auto& declared = request.labels.empty() ? request.data.label_columns : request.labels;
+  auto table = LabelTable::make(declared, request.data.label, texts);
   if (!table) return annotate(std::move(table).error(), train.files().front());
   return table;
 }
@@ -460,33 +288,76 @@ int automatic_max_length(const std::vector<int>& lengths, int max_positions) {
   return length;
 }
 
-Result<> DataRequest::validate() const {
-  if (kind == TaskKind::kMultiLabel)
-    return refused("task.kind multi_label has no data reader (known: classify, regress, lm)");
-  if (is_conversation_format(data.format) && kind != TaskKind::kLanguageModel)
+std::optional<ImageForm> image_form(const ModelConfig& model) {
+  if (!model.is_image()) return std::nullopt;
+  return ImageForm{model.image_size, model.num_channels, model.max_positions};
+}
+
+DataRequest data_request(const JobSpec& job, const ModelConfig& model, const std::string& cache) {
+  return {.data = job.data,
+          .kind = job.kind,
+          .labels = job.labels,
+          .max_positions = model.max_positions,
+          .cache = cache,
+          .image = image_form(model)};
+}
+
+namespace {
+
+Result<> check_image_request(const DataRequest& request) {
+  const DataSpec& data = request.data;
+  if (request.kind != TaskKind::kClassify)
+    return refused(fmt::format("task.kind {}: a model of images can be trained to classify",
+                               to_string(request.kind)));
+  if (!data.columns.empty()) return refused("data.columns: images have no columns");
+  return ImageReadOptions{.format = data.format}.validate();
+}
+
+bool is_image_format(const std::string& format) {
+  return format != "auto" && ImageReadOptions{.format = format}.validate();
+}
+
+Result<> check_text_request(const DataRequest& request) {
+  const DataSpec& data = request.data;
+  if (is_image_format(data.format))
+    return refused(fmt::format("data.format {} holds images, the model reads text", data.format));
+  if (is_conversation_format(data.format) && request.kind != TaskKind::kLanguageModel)
     return refused(fmt::format("data.format {} is for task.kind lm", data.format));
-  if (!prompt_template.empty()) YMIR_TRY(ymir::prompt_template(prompt_template));
-  if (kind == TaskKind::kRegress && data.label != "auto" && data.label != "float")
+  YMIR_TRY(template_of(data.prompt_template, data.format));
+  if (data.loss_on != "completion" && data.loss_on != "all")
+    return refused(fmt::format("train.loss_on \"{}\" is not completion or all", data.loss_on));
+  if (request.kind == TaskKind::kMultiLabel && data.label_separator.empty() &&
+      data.label_columns.empty())
+    return refused("data.label_separator is empty");
+  if (request.kind == TaskKind::kRegress && data.label != "auto" && data.label != "float")
     return refused(fmt::format("data.label \"{}\": a regression has float labels", data.label));
-  if (data.overlong != "truncate" && data.overlong != "drop" && data.overlong != "error")
-    return refused(
-        fmt::format("data.overlong \"{}\" is not one of truncate, drop, error", data.overlong));
-  if (data.max_length < 0 || data.max_length > max_positions)
+  if (data.max_length < 0 || data.max_length > request.max_positions)
     return refused(fmt::format("data.max_length {} is more than the model's {}", data.max_length,
-                               max_positions));
-  if (!(data.val_fraction >= 0 && data.val_fraction <= 0.5))
-    return refused(fmt::format("data.val_fraction {} is not in [0, 0.5]", data.val_fraction));
-  if (!data.validation.empty() && data.val_fraction > 0)
-    return refused("give data.validation or data.val_fraction, not both");
-  ReadOptions options = read_options(*this);
+                               request.max_positions));
+  ReadOptions options = read_options(request);
   if (is_conversation_format(data.format)) options.format = "jsonl";
   return options.validate();
 }
 
-Result<TaskData> load_task_data(const DataRequest& request, const Tokenizer& tokenizer) {
+}  // namespace
+
+Result<> DataRequest::validate() const {
+  if (data.overlong != "truncate" && data.overlong != "drop" && data.overlong != "error")
+    return refused(
+        fmt::format("data.overlong \"{}\" is not one of truncate, drop, error", data.overlong));
+  if (!(data.val_fraction >= 0 && data.val_fraction <= 0.5))
+    return refused(fmt::format("data.val_fraction {} is not in [0, 0.5]", data.val_fraction));
+  if (!data.validation.empty() && data.val_fraction > 0)
+    return refused("give data.validation or data.val_fraction, not both");
+  return image ? check_image_request(*this) : check_text_request(*this);
+}
+
+Result<TaskData> load_task_data(const DataRequest& request, const Tokenizer* tokenizer) {
   YMIR_TRY(request.validate());
   if (request.data.train.empty()) return refused("data.train names no file");
-  if (request.data.max_length > 0 && request.data.max_length <= tokenizer.num_special(true))
+  YMIR_CHECK((tokenizer == nullptr) == request.image.has_value(), "images have no tokenizer");
+  if (tokenizer != nullptr && request.data.max_length > 0 &&
+      request.data.max_length <= tokenizer->num_special(true))
     return refused(
         fmt::format("data.max_length {} leaves no room for text", request.data.max_length));
   TaskData task;
@@ -517,7 +388,7 @@ Result<TaskData> load_task_data(const DataRequest& request, const Tokenizer& tok
                                      request.data.val_fraction, task.train.size())});
   }
   if (!request.data.test.empty()) YMIR_TRY(load_part(request.data.test, task.test));
-  const int num_special = tokenizer.num_special(false);
+  const int num_special = tokenizer != nullptr ? tokenizer->num_special(false) : 0;
   describe(request, "train", task.labels.size(), num_special, task.train, report);
   check_balance(request, request.data.train.front(), report);
   for (auto [name, set] : {std::pair{"validation", &task.validation}, {"test", &task.test}}) {
@@ -534,8 +405,9 @@ Result<TaskData> load_task_data(const DataRequest& request, const Tokenizer& tok
 
 Result<EvaluationData> load_evaluation_data(const DataRequest& request,
                                             const std::vector<std::string>& files, int max_length,
-                                            const Tokenizer& tokenizer) {
+                                            const Tokenizer* tokenizer) {
   YMIR_TRY(request.validate());
+  YMIR_CHECK((tokenizer == nullptr) == request.image.has_value(), "images have no tokenizer");
   if (files.empty()) return refused("no data file given");
   EvaluationData data;
   PartLoader part(request, files, max_length, tokenizer, data.report);
@@ -545,8 +417,8 @@ Result<EvaluationData> load_evaluation_data(const DataRequest& request,
   data.report.labels = table.names();
   data.rows = all_rows(std::move(store));
   resolve_labels(request, table, data.rows, data.report);
-  describe(request, "evaluation", table.names().size(), tokenizer.num_special(false), data.rows,
-           data.report);
+  describe(request, "evaluation", table.names().size(),
+           tokenizer != nullptr ? tokenizer->num_special(false) : 0, data.rows, data.report);
   return data;
 }
 

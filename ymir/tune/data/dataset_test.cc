@@ -34,12 +34,12 @@ class TaskFolder : public testing::Test {
     return path;
   }
   TaskData load() {
-    auto task = load_task_data(request, tokenizer);
+    auto task = load_task_data(request, &tokenizer);
     EXPECT_TRUE(task) << task.error().message;
     return task ? *std::move(task) : TaskData{};
   }
   std::string refusal() {
-    const auto task = load_task_data(request, tokenizer);
+    const auto task = load_task_data(request, &tokenizer);
     return task ? "none" : task.error().message;
   }
   // Lines of the report without the folder in front.
@@ -272,7 +272,7 @@ TEST_F(TaskFolder, EvaluationRowsKeepTheTrainedLabels) {
   request.labels = {"y", "x"};
   const auto file = write("e.csv", "text,label\nthe,x\nof,y\nand,q\n");
 
-  const auto data = load_evaluation_data(request, {file}, 8, tokenizer);
+  const auto data = load_evaluation_data(request, {file}, 8, &tokenizer);
 
   ASSERT_TRUE(data) << data.error().message;
   EXPECT_THAT(data->rows.classes, ElementsAre(1, 0));
@@ -346,7 +346,7 @@ TEST_F(LanguageFolder, ConversationsAreLearntWhereTheAssistantSpeaks) {
   request.data.train = {write("t.jsonl",
                               "{\"instruction\": \"the time\", \"output\": \"man\"}\n"
                               "{\"instruction\": \"of\", \"output\": \"\"}\n")};
-  request.prompt_template = "plain";
+  request.data.prompt_template = "plain";
 
   const TaskData task = load();
 
@@ -378,7 +378,7 @@ TEST_F(LanguageFolder, PlainTextIsLearntWholeAndEnds) {
 
 TEST_F(LanguageFolder, ARowWhoseAnswerIsCutAwayIsLeftOutAndTold) {
   request.data.format = "alpaca";
-  request.prompt_template = "plain";
+  request.data.prompt_template = "plain";
   request.data.max_length = 8;
   request.data.train = {write(
       "t.jsonl",

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
+#include <vector>
 
 #include "ymir/base/file.h"
 #include "ymir/base/hash.h"
@@ -42,6 +44,30 @@ Result<std::string> remembered_sha256(const std::string& path, const std::string
   const bool settled = std::time(nullptr) - changed >= 2 && identity(path, changed) == before;
   if (settled && make_folders(cache + "/hashes")) static_cast<void>(write_file(memory, hash));
   return hash;
+}
+
+Result<std::string> remembered_tree_sha256(const std::string& path, const std::string& cache) {
+  namespace fs = std::filesystem;
+  constexpr std::size_t kMaxFiles = 1'000'000;
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return remembered_sha256(path, cache);
+  std::vector<std::string> names;
+  for (auto it = fs::recursive_directory_iterator(path, error);
+       !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
+    if (it->is_regular_file(error) && !it->is_symlink(error))
+      names.push_back(it->path().lexically_relative(path).string());
+    if (names.size() > kMaxFiles)
+      return Error{ErrorCode::kExhausted,
+                   fmt::format("{} holds more than {} files", path, kMaxFiles)};
+  }
+  if (error) return Error{ErrorCode::kNotFound, path + ": " + error.message()};
+  std::ranges::sort(names);
+  std::string listing;
+  for (const std::string& name : names) {
+    YMIR_TRY_ASSIGN(const std::string hash, remembered_sha256(path + "/" + name, cache));
+    listing += hash + " " + name + "\n";
+  }
+  return sha256(listing);
 }
 
 }  // namespace ymir

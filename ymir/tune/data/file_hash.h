@@ -12,4 +12,8 @@ namespace ymir {
 // can't be written only costs time.
 Result<std::string> remembered_sha256(const std::string& path, const std::string& cache);
 
+// Of a folder: over the names and contents of all files below it, in the order of their names (at
+// most 10^6; a link is not followed). Of a file: remembered_sha256.
+Result<std::string> remembered_tree_sha256(const std::string& path, const std::string& cache);
+
 }  // namespace ymir

@@ -53,19 +53,9 @@ Result<IdxHeader> read_idx_header(std::string_view bytes, std::size_t dimensions
   return header;
 }
 
-std::string labels_name(std::string path) {
-  const auto swap = [&path](std::string_view from, std::string_view to) {
-    const auto at = path.rfind(from);
-    if (at != std::string::npos) path.replace(at, from.size(), to);
-  };
-  swap("images", "labels");
-  swap("idx3", "idx1");
-  return path;
-}
-
 Result<ImageTable> read_idx_files(const std::string& path, const ImageReadOptions& options) {
-  const std::string other = options.labels.empty() ? labels_name(path) : options.labels;
-  if (other == path)
+  const std::string other = options.labels.empty() ? labels_file_of(path) : options.labels;
+  if (other.empty())
     return refused(path +
                    ": where are the labels? (their file is usually named ...labels-idx1-ubyte)");
   YMIR_TRY_ASSIGN(const std::string packed_images, read_file(path));
@@ -77,7 +67,11 @@ Result<ImageTable> read_idx_files(const std::string& path, const ImageReadOption
   return read_idx(*images, *labels, path);
 }
 
-void read_class_folder(const fs::path& folder, ImageTable& table) {
+using Use = std::function<void(LabelledImage)>;
+
+// How many images the folder held.
+std::size_t read_class_folder(const fs::path& folder, const Use& use, ImageTable& table) {
+  std::size_t count = 0;
   std::vector<fs::path> files;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error))
@@ -92,14 +86,17 @@ void read_class_folder(const fs::path& folder, ImageTable& table) {
     }
     auto bytes = read_file(name, kMaxImageFile);
     auto image = bytes ? decode_image(*bytes) : Result<Image>(std::move(bytes).error());
-    if (image)
-      table.rows.push_back({*std::move(image), folder.filename().string(), name});
-    else
+    if (image) {
+      ++count;
+      use({*std::move(image), folder.filename().string(), name});
+    } else {
       table.faults.add({"image that can't be read", name, 0, 0, image.error().message});
+    }
   }
+  return count;
 }
 
-Result<ImageTable> read_folder(const std::string& path) {
+Result<ImageTable> read_folder(const std::string& path, const Use& use) {
   std::vector<fs::path> folders;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(path, error))
@@ -113,12 +110,24 @@ Result<ImageTable> read_folder(const std::string& path) {
                     folders.size()));
   ImageTable table;
   for (const fs::path& folder : folders) {
-    const std::size_t before = table.rows.size();
-    read_class_folder(folder, table);
-    if (table.rows.size() == before)
+    if (read_class_folder(folder, use, table) == 0)
       table.faults.add({"class without images", folder.string(), 0, 0, "holds no image"});
   }
   return table;
+}
+
+// The usual end of the scale that the values of a table of pixels lie on; their last is the label.
+int brightest(std::string_view bytes) {
+  std::int64_t most = 0;
+  for (const std::string_view text : split(bytes, '\n')) {
+    if (text.starts_with('#')) continue;
+    const auto fields = split(text, ',');
+    for (std::size_t i = 0; i + 1 < fields.size(); ++i)
+      most = std::max(most, parse_int(trim(fields[i])).value_or(0));
+  }
+  for (const int end : {1, 16, 255})
+    if (most <= end) return end;
+  return 65535;
 }
 
 std::string format_of_images(const std::string& path) {
@@ -131,6 +140,18 @@ std::string format_of_images(const std::string& path) {
 }
 
 }  // namespace
+
+std::string labels_file_of(const std::string& path) {
+  const std::size_t name = path.rfind('/') == path.npos ? 0 : path.rfind('/') + 1;
+  std::string out = path;
+  const auto swap = [&](std::string_view from, std::string_view to) {
+    const auto at = out.rfind(from);
+    if (at != std::string::npos && at >= name) out.replace(at, from.size(), to);
+  };
+  swap("images", "labels");
+  swap("idx3", "idx1");
+  return out == path ? "" : out;
+}
 
 std::string LabelledImage::place() const {
   return row == 0 ? file : fmt::format("{}:{}", file, row);
@@ -145,7 +166,7 @@ Result<> ImageReadOptions::validate() const {
   if (width < 0 || height < 0 || width > kMaxImageSide || height > kMaxImageSide ||
       (width == 0) != (height == 0))
     return refused("width and height are both 0 or both sizes");
-  if (max_value < 1 || max_value > 65535) return refused("max_value is not in 1..65535");
+  if (max_value < 0 || max_value > 65535) return refused("max_value is not in 0..65535");
   return Ok{};
 }
 
@@ -232,6 +253,10 @@ Result<ImageTable> read_pixel_table(std::string_view bytes, const std::string& n
                                     const ImageReadOptions& options) {
   YMIR_TRY(options.validate());
   ImageTable table;
+  const int max_value = options.max_value > 0 ? options.max_value : brightest(bytes);
+  if (options.max_value == 0 && max_value != 255)
+    table.notes.add({"brightness", name, 0, 0,
+                     fmt::format("{}: pixels are taken to reach from 0 to {}", name, max_value)});
   std::size_t num_pixels =
       static_cast<std::size_t>(options.width) * static_cast<std::size_t>(options.height);
   int width = options.width, height = options.height;
@@ -259,14 +284,13 @@ Result<ImageTable> read_pixel_table(std::string_view bytes, const std::string& n
     Image image{.width = width, .height = height, .channels = 1};
     for (std::size_t i = 0; i < num_pixels; ++i) {
       const auto value = parse_int(trim(fields[i]));
-      if (!value || *value < 0 || *value > options.max_value) {
-        table.faults.add({"no pixel", name, line, fields[i].data() - text.data() + 1,
-                          fmt::format("\"{}\" is no whole number from 0 to {}", fit(fields[i], 40),
-                                      options.max_value)});
+      if (!value || *value < 0 || *value > max_value) {
+        table.faults.add(
+            {"no pixel", name, line, fields[i].data() - text.data() + 1,
+             fmt::format("\"{}\" is no whole number from 0 to {}", fit(fields[i], 40), max_value)});
         break;
       }
-      image.pixels.push_back(
-          static_cast<std::uint8_t>((*value * 255 + options.max_value / 2) / options.max_value));
+      image.pixels.push_back(static_cast<std::uint8_t>((*value * 255 + max_value / 2) / max_value));
     }
     if (image.pixels.size() == num_pixels)
       table.rows.push_back({std::move(image), std::string(trim(fields.back())), name, line});
@@ -277,15 +301,30 @@ Result<ImageTable> read_pixel_table(std::string_view bytes, const std::string& n
 }
 
 Result<ImageTable> read_images(const std::string& path, const ImageReadOptions& options) {
+  std::vector<LabelledImage> rows;
+  YMIR_TRY_ASSIGN(ImageTable table, read_images(path, options, [&rows](LabelledImage row) {
+                    rows.push_back(std::move(row));
+                  }));
+  table.rows = std::move(rows);
+  return table;
+}
+
+Result<ImageTable> read_images(const std::string& path, const ImageReadOptions& options,
+                               const Use& use) {
   YMIR_TRY(options.validate());
   const std::string format = options.format == "auto" ? format_of_images(path) : options.format;
   if (format.empty())
     return refused(path + ": say its format (idx, cifar10, cifar100, pixels, folder)");
-  if (format == "folder") return read_folder(path);
-  if (format == "idx") return read_idx_files(path, options);
-  YMIR_TRY_ASSIGN(const std::string bytes, read_file(path));
-  if (format == "pixels") return read_pixel_table(bytes, path, options);
-  return read_cifar(bytes, path, format == "cifar100");
+  if (format == "folder") return read_folder(path, use);
+  const auto read = [&]() -> Result<ImageTable> {
+    if (format == "idx") return read_idx_files(path, options);
+    YMIR_TRY_ASSIGN(const std::string bytes, read_file(path));
+    if (format == "pixels") return read_pixel_table(bytes, path, options);
+    return read_cifar(bytes, path, format == "cifar100");
+  };
+  YMIR_TRY_ASSIGN(ImageTable table, read());
+  for (LabelledImage& row : std::exchange(table.rows, {})) use(std::move(row));
+  return table;
 }
 
 }  // namespace ymir

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,13 +35,20 @@ struct ImageReadOptions {
   std::string format = "auto";
   std::string labels{};  // idx: the file of the labels; empty: found by the usual name
   int width = 0,
-      height = 0;       // pixels: the size, rows of width * height values and a label; 0: square
-  int max_value = 255;  // pixels: the brightest
+      height = 0;  // pixels: the size, rows of width * height values and a label; 0: square
+  // pixels: the brightest; 0: the least of 1, 16, 255 and 65535 that no value of the file exceeds.
+  int max_value = 255;
   Result<> validate() const;
 };
 
 // Fails when the file can't be read or is no such file at all.
 Result<ImageTable> read_images(const std::string& path, const ImageReadOptions& options);
+// The same with each image given away as it is read, instead of kept in `rows`: of a folder only
+// one lies in memory at a time.
+Result<ImageTable> read_images(const std::string& path, const ImageReadOptions& options,
+                               const std::function<void(LabelledImage)>& use);
+// Where the labels of an IDX file of images lie by the usual names; empty for any other name.
+std::string labels_file_of(const std::string& path);
 
 // By the bytes of the files; `name` is used in messages.
 Result<ImageTable> read_idx(std::string_view images, std::string_view labels,

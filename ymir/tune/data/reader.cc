@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ymir/base/file.h"
+#include "ymir/base/json.h"
 #include "ymir/base/text.h"
 #include "ymir/tune/data/records.h"
 
@@ -69,9 +70,11 @@ std::vector<Column> wanted_columns(const ReadOptions& options) {
     const auto mapped = options.columns.find(role);
     if (mapped != options.columns.end())
       columns.push_back({role, mapped->second});
-    else if (role == "text" || (role == "label" && options.need_label))
+    else if (role == "text" ||
+             (role == "label" && options.need_label && options.label_columns.empty()))
       columns.push_back({role, role});
   }
+  for (const std::string& name : options.label_columns) columns.push_back({"label", name});
   return columns;
 }
 
@@ -120,10 +123,11 @@ Result<> map_delimited(const std::vector<Record>& records, const std::string& fi
 // The fields of a row that the roles name, or a fault. JSON rows may lack a key.
 class RowReader {
  public:
-  RowReader(const std::string& file, TextFormat format, std::vector<Column> columns,
+  RowReader(const std::string& file, const ReadOptions& options, std::vector<Column> columns,
             std::size_t num_fields, std::string remedy, TextTable& table)
       : file_(file),
-        format_(format),
+        format_(table.format),
+        options_(options),
         columns_(std::move(columns)),
         num_fields_(num_fields),
         remedy_(std::move(remedy)),
@@ -146,6 +150,52 @@ class RowReader {
   }
 
  private:
+  static void add_label(std::string_view label, TextRow& row) {
+    if (!row.label.empty()) row.label += kLabelJoint;
+    row.label += label;
+  }
+  // A label column of 0 or 1. Returns what is wrong.
+  static std::string add_flag(const Field& field, const std::string& name, TextRow& row) {
+    const std::string text = to_lower(trim(field.text));
+    const auto value = parse_double(text);
+    const bool yes = text == "true" || value == 1.0;
+    if (!yes && text != "false" && value != 0.0)
+      return fmt::format("\"{}\" in the column of label {} is not 0 or 1",
+                         fit(printable(field.text), 40), name);
+    if (yes) add_label(name, row);
+    return {};
+  }
+  // All labels of a field, each once. Returns what is wrong.
+  std::string add_labels(const Field& field, TextRow& row) const {
+    std::vector<std::string> labels;
+    if (!field.is_text && field.text.starts_with('[')) {
+      const auto list = parse_json(field.text, {.max_bytes = kMaxRowBytes, .max_depth = 2});
+      if (!list) return list.error().message;
+      for (const Json& item : *list) {
+        if (!item.is_string() && !item.is_number())
+          return "a label of the list is neither a text nor a number";
+        labels.push_back(item.is_string() ? item.get<std::string>() : canonical(item));
+      }
+    } else {
+      std::string_view rest = field.text;
+      while (!rest.empty()) {
+        const auto end = std::min(rest.find(options_.label_separator), rest.size());
+        labels.emplace_back(rest.substr(0, end));
+        rest.remove_prefix(std::min(end + options_.label_separator.size(), rest.size()));
+      }
+    }
+    std::vector<std::string> seen;
+    for (const std::string& label : labels) {
+      const std::string clean(trim(label));
+      if (clean.empty()) continue;
+      if (clean.find(kLabelJoint) != clean.npos) return "a label holds the control character 0x1F";
+      if (std::ranges::find(seen, clean) != seen.end()) continue;
+      seen.push_back(clean);
+      add_label(clean, row);
+    }
+    return {};
+  }
+
   const Field* find(const Record& record, const Column& column) {
     if (!is_json(format_)) return &record.fields[column.index];
     const auto found = std::ranges::find(record.fields, column.name, &Field::name);
@@ -169,12 +219,19 @@ class RowReader {
                                                 "or no text; remove it with: tr -d '\\000')",
                                                 column.role));
     const bool blank = trim(field.text).empty();
-    if (blank) return fault("empty field", fmt::format("the {} is empty", column.role));
+    const bool is_set = column.role == "label" && options_.many_labels();
+    if (blank && !(is_set && options_.label_columns.empty()))
+      return fault("empty field", fmt::format("the {} is empty", column.role));
     if (column.role == "label") {
-      row.label = trim(field.text);
       row.label_line = field.line;
       row.label_column = field.column;
-      return true;
+      if (!is_set) {
+        row.label = trim(field.text);
+        return true;
+      }
+      const std::string wrong = options_.label_columns.empty() ? add_labels(field, row)
+                                                               : add_flag(field, column.name, row);
+      return wrong.empty() || fault("label that can't be read", wrong);
     }
     if (!field.is_text)
       return fault("not a text", fmt::format("the {} is not a text", column.role));
@@ -184,6 +241,7 @@ class RowReader {
 
   const std::string& file_;
   TextFormat format_;
+  const ReadOptions& options_;
   std::vector<Column> columns_;
   std::size_t num_fields_;
   std::string remedy_;  // for bytes that are not UTF-8
@@ -258,6 +316,8 @@ Result<> map_columns(const std::vector<Record>& records, const std::string& file
   if (table.format == TextFormat::kLines) {
     for (Column& column : columns) {
       if (column.role == "text_pair") return refused(file + ": lines `label text` hold one text");
+      if (!options.label_columns.empty())
+        return refused(file + ": lines `label text` have no columns of labels");
       column.index = column.role == "label" ? 0 : 1;
     }
     return Ok{};
@@ -329,8 +389,7 @@ Result<TextTable> read_table(std::string_view bytes, const std::string& name,
   YMIR_TRY(map_columns(records, name, options, columns, table));
   table.has_pair =
       std::ranges::any_of(columns, [](const Column& c) { return c.role == "text_pair"; });
-  RowReader reader(name, table.format, columns, records[0].fields.size(), encoding_remedy(bytes),
-                   table);
+  RowReader reader(name, options, columns, records[0].fields.size(), encoding_remedy(bytes), table);
   for (std::size_t i = table.header.empty() ? 0 : 1; i < records.size(); ++i)
     reader.read(records[i]);
   if (table.rows.empty() && table.faults.empty())

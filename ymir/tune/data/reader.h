@@ -29,14 +29,21 @@ struct ReadOptions {
   std::string header = "auto";  // auto yes no; auto: there is one when a mapped name stands in it
   std::string encoding = "utf-8";  // utf-8 latin-1
   bool need_label = true;
+  // Rows with any number of labels: what stands between them (empty: a row has one label), or
+  // columns of 0 and 1 whose names are the labels. A JSON list is a list of labels.
+  std::string label_separator{};
+  std::vector<std::string> label_columns{};
+  bool many_labels() const { return !label_separator.empty() || !label_columns.empty(); }
   Result<> validate() const;
 };
+
+inline constexpr char kLabelJoint = '\x1F';
 
 struct TextRow {
   std::int64_t line = 0;  // physical, from 1
   std::string text{};
-  std::string pair{};                             // empty without a second text
-  std::string label{};                            // as written, blanks trimmed
+  std::string pair{};   // empty without a second text
+  std::string label{};  // as written, blanks trimmed; of many: joined by kLabelJoint
   std::int64_t label_line = 0, label_column = 0;  // where the label stands, for faults
 };
 

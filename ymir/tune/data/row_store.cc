@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMagic = "YMIRDATA";
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kMaxHeader = 256u << 20;
 constexpr std::uint64_t kCacheCap = std::uint64_t{4} << 30;
@@ -37,15 +37,11 @@ std::string serialise(const RowContent& content) {
   const std::int32_t highest =
       content.ids.empty() ? 0 : *std::max_element(content.ids.begin(), content.ids.end());
   const bool narrow = highest <= std::numeric_limits<std::uint16_t>::max();
-  const Json header = {{"version", kVersion},
-                       {"rows", content.facts.size()},
-                       {"tokens", content.ids.size()},
-                       {"id_bytes", narrow ? 2 : 4},
-                       {"type_ids", !content.type_ids.empty()},
-                       {"highest_id", highest},
-                       {"max_length", content.max_length},
-                       {"labels", content.labels},
-                       {"files", content.files},
+  const Json header = {{"version", kVersion},          {"rows", content.facts.size()},
+                       {"tokens", content.ids.size()}, {"pixels", content.pixels.size()},
+                       {"id_bytes", narrow ? 2 : 4},   {"type_ids", !content.type_ids.empty()},
+                       {"highest_id", highest},        {"max_length", content.max_length},
+                       {"labels", content.labels},     {"files", content.files},
                        {"notes", content.notes}};
   const std::string text = canonical(header);
   const std::uint64_t size = text.size();
@@ -60,6 +56,7 @@ std::string serialise(const RowContent& content) {
   else
     append_array(out, content.ids);
   append_array(out, content.type_ids);
+  append_array(out, content.pixels);
   return out;
 }
 
@@ -93,13 +90,14 @@ Result<> RowStore::bind(std::span<const std::byte> bytes) {
     return bad("has a header longer than itself");
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + fixed, header_size);
   YMIR_TRY_ASSIGN(const Json header, parse_json(text, {.max_bytes = kMaxHeader, .max_depth = 4}));
-  std::size_t rows = 0, tokens = 0;
+  std::size_t rows = 0, tokens = 0, pixels = 0;
   std::int32_t highest = 0;
   bool narrow = false, typed = false;
   try {
     if (header.at("version") != kVersion) return bad("has another version");
     header.at("rows").get_to(rows);
     header.at("tokens").get_to(tokens);
+    header.at("pixels").get_to(pixels);
     header.at("highest_id").get_to(highest);
     header.at("max_length").get_to(max_length_);
     header.at("labels").get_to(labels_);
@@ -113,9 +111,10 @@ Result<> RowStore::bind(std::span<const std::byte> bytes) {
   ArrayReader arrays(bytes.subspan(rounded(fixed + header_size)));
   if (rows > bytes.size() || !arrays.take(rows + 1, offsets_) || !arrays.take(rows, facts_) ||
       !(narrow ? arrays.take(tokens, narrow_ids_) : arrays.take(tokens, wide_ids_)) ||
-      !arrays.take(typed ? tokens : 0, type_ids_) || !arrays.at_end())
+      !arrays.take(typed ? tokens : 0, type_ids_) || !arrays.take(pixels, pixels_) ||
+      !arrays.at_end())
     return bad("is shorter or longer than its header says");
-  if (offsets_.front() != 0 || offsets_.back() != tokens ||
+  if (offsets_.front() != 0 || offsets_.back() != tokens + pixels || (tokens > 0 && pixels > 0) ||
       !std::is_sorted(offsets_.begin(), offsets_.end()))
     return bad("has offsets out of order");
   const auto beyond = [highest](auto id) { return id < 0 || id > highest; };
@@ -172,6 +171,11 @@ std::size_t RowStore::length(std::size_t row) const {
   return static_cast<std::size_t>(offsets_[row + 1] - offsets_[row]);
 }
 
+std::span<const std::uint8_t> RowStore::pixels(std::size_t row) const {
+  if (pixels_.empty()) return {};
+  return pixels_.subspan(offsets_[row], offsets_[row + 1] - offsets_[row]);
+}
+
 void RowStore::append_ids(std::size_t row, std::vector<std::int32_t>& out) const {
   const auto begin = offsets_[row], count = offsets_[row + 1] - begin;
   if (wide_ids_.empty())
@@ -194,7 +198,9 @@ void RowStore::name_files(const std::vector<std::string>& files) {
 }
 
 std::string RowStore::place(std::size_t row) const {
-  return fmt::format("{}:{}", files_[facts_[row].file], facts_[row].line);
+  const RowFacts& facts = facts_[row];
+  return facts.line == 0 ? files_[facts.file]
+                         : fmt::format("{}:{}", files_[facts.file], facts.line);
 }
 
 void prune_row_stores(const std::string& cache, std::uint64_t max_bytes) {

@@ -31,6 +31,7 @@ struct RowFacts {
 // What a store is made of.
 struct RowContent {
   std::vector<std::int32_t> ids{};        // all rows behind one another
+  std::vector<std::uint8_t> pixels{};     // of images, instead of ids
   std::vector<std::uint64_t> offsets{0};  // rows + 1
   std::vector<std::uint8_t> type_ids{};   // one an id, or none at all
   std::vector<RowFacts> facts{};          // one a row
@@ -51,10 +52,12 @@ class RowStore {
                                         const std::function<Result<RowContent>()>& build);
 
   std::size_t size() const { return facts_.size(); }
-  std::size_t length(std::size_t row) const;  // tokens
+  std::size_t length(std::size_t row) const;  // tokens, or bytes of pixels
   // Appends the row's ids (its token types: zeros for single texts).
   void append_ids(std::size_t row, std::vector<std::int32_t>& out) const;
   void append_type_ids(std::size_t row, std::vector<std::int32_t>& out) const;
+  // An image's pixels, row by row, channels together; empty where the store holds tokens.
+  std::span<const std::uint8_t> pixels(std::size_t row) const;
   const RowFacts& facts(std::size_t row) const { return facts_[row]; }
   const std::vector<std::string>& labels() const { return labels_; }
   const std::vector<std::string>& files() const { return files_; }
@@ -71,9 +74,9 @@ class RowStore {
   MappedFile file_;
   std::unique_ptr<std::vector<std::uint64_t>> memory_;  // instead of the file; aligned
   std::span<const std::uint64_t> offsets_;
-  std::span<const std::uint16_t> narrow_ids_;  // one of the two is empty
+  std::span<const std::uint16_t> narrow_ids_;  // one of the two is empty, both of images
   std::span<const std::int32_t> wide_ids_;
-  std::span<const std::uint8_t> type_ids_;
+  std::span<const std::uint8_t> type_ids_, pixels_;
   std::span<const RowFacts> facts_;
   std::vector<std::string> labels_, files_, notes_;
   int max_length_ = 0;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -63,6 +64,10 @@ class Tokenizer {
   // The id of a token of the vocabulary or an added one; -1 when there is none.
   std::int32_t id_of(std::string_view token) const;
 
+  // The text of ids, special tokens left out, as AutoTokenizer.decode gives it without cleaning up
+  // blanks. Bytes that make no character become U+FFFD; ids that are no token are skipped.
+  std::string decode(std::span<const std::int32_t> ids) const;
+
   // What ends a text, as tokenizer_config.json names it (eos_token); -1 when it names none.
   std::int32_t end_token() const { return end_token_; }
 
@@ -106,6 +111,7 @@ class Tokenizer {
   bool cut_left_ = false;  // truncation takes the first tokens away
   bool follow_ = false;    // origins are needed even for ids alone
   std::vector<std::string> tokens_;  // by id
+  std::vector<bool> special_;        // by id
   Vocabulary added_ids_;
   std::int32_t end_token_ = -1;
   int vocabulary_size_ = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -420,7 +421,9 @@ Result<Tokenizer> TokenizerBuilder::finish(std::string key) {
   result_.tokens_.resize(static_cast<std::size_t>(highest) + 1);
   for (const auto& [token, id] : vocabulary_) result_.tokens_[static_cast<std::size_t>(id)] = token;
   std::vector<AddedToken> raw, normalized;
+  result_.special_.resize(result_.tokens_.size());
   for (AddedToken& token : added_) {
+    result_.special_[static_cast<std::size_t>(token.id)] = token.special;
     result_.tokens_[static_cast<std::size_t>(token.id)] = token.content;
     result_.added_ids_.insert_or_assign(token.content, token.id);
     if (!token.normalized) {
@@ -514,6 +517,18 @@ Result<std::string> read_tokenizer_config(const std::string& folder) {
   return canonical(*config);
 }
 
+// What to do about a folder whose tokenizer lies in files of another form.
+std::string remedy_for(const std::string& folder) {
+  for (const char* name : {"tokenizer.model", "spiece.model", "vocab.json"}) {
+    if (!std::filesystem::exists(folder + "/" + name)) continue;
+    return fmt::format(
+        "; {0} alone is not read, make a tokenizer.json of it: python3 -c \"from transformers "
+        "import AutoTokenizer as T; T.from_pretrained('{1}').save_pretrained('{1}')\"",
+        name, folder);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Tokenizer> Tokenizer::load(const std::string& folder) {
@@ -524,7 +539,8 @@ Result<Tokenizer> Tokenizer::load(const std::string& folder) {
     if (file.error().code != ErrorCode::kNotFound) return std::move(file).error();
     file = read_file(folder + "/vocab.txt", kMaxFile);
     if (!file && file.error().code == ErrorCode::kNotFound)
-      return Error{ErrorCode::kNotFound, folder + ": no tokenizer.json and no vocab.txt"};
+      return Error{ErrorCode::kNotFound,
+                   folder + ": no tokenizer.json and no vocab.txt" + remedy_for(folder)};
     if (!file) return std::move(file).error();
   }
   auto result = json ? parse(*file, config) : parse_vocabulary(*file, config);

@@ -294,6 +294,19 @@ TEST(Tokenizer, AFolderWithoutTokenizerIsTold) {
   EXPECT_EQ(result.error().message, "/nonexistent: no tokenizer.json and no vocab.txt");
 }
 
+TEST(Tokenizer, AFolderWithATokenizerOfAnotherFormIsToldWhatToDo) {
+  char folder[] = "/tmp/ymir-form-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder), nullptr);
+  ASSERT_TRUE(write_file(std::string(folder) + "/tokenizer.model", "x"));
+
+  const auto result = Tokenizer::load(folder);
+
+  std::filesystem::remove_all(folder);
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().message, HasSubstr("tokenizer.model alone is not read, make a "));
+  EXPECT_THAT(result.error().message, HasSubstr("save_pretrained"));
+}
+
 TEST(TokenizeLines, GivesAJsonArrayALineAndTellsOfBadUtf8) {
   const auto tokenizer = Tokenizer::load(kReference + "/uncased");
   std::string out, bad;

@@ -60,8 +60,6 @@ Result<> add_lora(AdapterPlan& plan, const Encoder& encoder) {
   const MethodSpec& method = plan.method;
   const std::vector<std::string> targets = target_modules(family, method);
   YMIR_TRY(check_targets(shape, targets));
-  if (method.magnitude && method.dropout > 0)
-    return refused("dropout inside an adapter with magnitudes (DoRA) is not built: set it to 0");
   for (int layer = 0; layer < shape.layers; ++layer) {
     for (const Site site : kAllSites) {
       if (!family.has(site)) continue;

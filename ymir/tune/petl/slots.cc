@@ -18,21 +18,29 @@ void lora_add(const LoraSlot& slot, const RowLayout& layout, const at::Tensor& x
     input = masked(x, keep, slot.dropout.scale);
   }
   const at::Tensor low = at::mm(input, slot.a.t());
-  if (tape != nullptr) *tape = {low, keep, {}, {}};
+  if (tape != nullptr) *tape = {low, keep, {}, {}, {}};
   if (!slot.magnitude.defined()) {
     multiply_add(y, low, slot.b.t(), slot.scale, 1);
+    return;
+  }
+  const at::Tensor norm = at::linalg_vector_norm(
+      at::addmm(linear.weight, slot.b, slot.a, 1, slot.scale), 2, at::IntArrayRef{1});
+  const at::Tensor factor = slot.magnitude / norm;
+  if (keep.defined()) {  // of the dropped input's product only the part beyond W x is stretched
+    const at::Tensor base = product(input, linear);
+    const at::Tensor direction = at::addmm(base, low, slot.b.t(), 1, slot.scale);
+    y.add_(direction * factor).sub_(base);
+    if (tape != nullptr) *tape = {low, keep, direction / norm, factor, linear};
     return;
   }
   const bool has_bias = biased && linear.bias.defined();
   if (has_bias) y.sub_(linear.bias);
   multiply_add(y, low, slot.b.t(), slot.scale, 1);
-  const at::Tensor norm = at::linalg_vector_norm(
-      at::addmm(linear.weight, slot.b, slot.a, 1, slot.scale), 2, at::IntArrayRef{1});
   if (tape != nullptr) {
     tape->direction = y / norm;
-    tape->factor = slot.magnitude / norm;
+    tape->factor = factor;
   }
-  y.mul_(slot.magnitude / norm);
+  y.mul_(factor);
   if (has_bias) y.add_(linear.bias);
 }
 
@@ -54,6 +62,11 @@ void lora_backward(const LoraSlot& slot, const LoraTape& tape, const at::Tensor&
   } else {
     dx.add_(masked(at::mm(dlow, slot.a), tape.keep, slot.dropout.scale), slot.scale);
   }
+  if (!tape.frozen.weight.defined()) return;
+  // The frozen product's backward took W^T f dy for both shares of x; of (f - 1) dy the dropped
+  // input has its share, x itself none.
+  const at::Tensor excess = product_backward(dy * ((tape.factor - 1) / tape.factor), tape.frozen);
+  dx.add_(masked(excess, tape.keep, slot.dropout.scale)).sub_(excess);
 }
 
 void bottleneck_add(const BottleneckSlot& slot, at::Tensor y, BottleneckTape* tape) {

@@ -11,7 +11,8 @@ namespace ymir {
 
 // y = x W^T + b + s (drop(x) A^T) B^T (Hu et al., 2021, equation 3). With a magnitude m (DoRA, Liu
 // et al., 2024): y = m / |W + s B A| * (x W^T + s (x A^T) B^T) + b, norms over each output's row
-// and constant in the backward.
+// and constant in the backward. With dropout as PEFT trains it: y = x W^T + b + (f - 1) x' W^T + f
+// s (x' A^T) B^T where x' = drop(x) and f = m / |W + s B A|.
 struct LoraSlot {
   at::Tensor a{};          // [r, in]
   at::Tensor b{};          // [out, r]
@@ -26,6 +27,7 @@ struct LoraTape {
   at::Tensor keep{};       // u8 [N, in], when there is dropout
   at::Tensor direction{};  // DoRA: what m multiplies  [N, out]
   at::Tensor factor{};     // DoRA: m / norm  [out]
+  Linear frozen{};         // DoRA with dropout: the map itself
 };
 
 // Adapts y in place. `layout`: the rows of x's lines. `linear`: the frozen map; `biased`: its bias

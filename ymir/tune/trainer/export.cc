@@ -77,6 +77,7 @@ AdapterNotes notes_of(const ExportRequest& request, const TaskSetup& setup) {
   notes.task_kind = to_string(setup.kind);
   notes.labels = request.labels;
   notes.max_length = request.max_length;
+  notes.prompt_template = request.spec.data.prompt_template;
   notes.backbone = request.backbone;
   notes.data_hash = request.data_key;
   notes.numerics = request.numerics;
@@ -183,6 +184,7 @@ Result<LoadedAdapter> load_adapter(const std::string& folder, const Encoder& enc
   LoadedAdapter out;
   out.hash = source.sha256;
   out.max_length = source.notes.max_length;
+  out.prompt_template = source.notes.prompt_template;
   out.labels = source.notes.labels;
   YMIR_TRY_ASSIGN(out.setup.adapter,
                   make_adapter(encoder, method_of(source.config, family, tensors)));

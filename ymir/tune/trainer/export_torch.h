@@ -43,6 +43,7 @@ struct LoadedAdapter {
   at::Tensor adapter{}, head{};
   std::vector<std::string> labels{};
   int max_length = 0;  // 0: the adapter does not say
+  std::string prompt_template{};
   std::string hash{};  // of its tensor file
 };
 Result<LoadedAdapter> load_adapter(const std::string& folder, const Encoder& encoder);

@@ -145,6 +145,14 @@ at::Tensor logits_of(const TaskSetup& setup, const at::Tensor& adapter, const at
   return head_forward(setup.head, head, model, first, nullptr, setup.classifier, nullptr).cpu();
 }
 
+at::Tensor next_logits(const TaskSetup& setup, const at::Tensor& adapter, const Encoder& encoder,
+                       const EncoderInput& input) {
+  const at::NoGradGuard no_autograd;
+  const Trained trained = bind(setup.adapter, adapter);
+  const Encoder model = with_weights(encoder, trained.weights);
+  return output_logits(model, encode(model, trained.slots, input, {}, nullptr)).cpu();
+}
+
 LossSum causal_loss_of(const TaskSetup& setup, const at::Tensor& adapter, const Encoder& encoder,
                        const Batch& batch) {
   const at::NoGradGuard no_autograd;

@@ -40,6 +40,9 @@ Result<TaskSetup> setup_of(const JobSpec& spec, const JobData& data, const Backb
   if (spec.kind == TaskKind::kLanguageModel && !backbone.encoder.output.weight.defined())
     return Error{ErrorCode::kInvalidArgument,
                  "the model has no output layer for a language model: " + backbone.files.folder};
+  if (std::ranges::any_of(spec.metrics, needs_answers) && !data.answers.has_prompts)
+    return Error{ErrorCode::kInvalidArgument,
+                 "metrics of answers need conversations (data.format messages, alpaca, sharegpt)"};
   setup.kind = spec.kind;
   setup.outputs = data.outputs;
   setup.train = spec.train;
@@ -157,9 +160,16 @@ double epoch_of(const JobRun& job) {
 Result<std::map<std::string, double>> score(const JobRun& job, const RunContext& context,
                                             const at::Tensor& adapter, const at::Tensor& head,
                                             const EvaluationRows& rows) {
-  YMIR_TRY_ASSIGN(
-      const Outcomes outcomes,
-      evaluate_rows(job.task.setup, adapter, head, context.encoder, rows, until_stop_now(context)));
+  const auto go_on = until_stop_now(context);
+  YMIR_TRY_ASSIGN(Outcomes outcomes,
+                  evaluate_rows(job.task.setup, adapter, head, context.encoder, rows, go_on));
+  const JobSpec& spec = job.order.spec;
+  if (std::ranges::any_of(spec.metrics, needs_answers) || needs_answers(spec.target.metric)) {
+    YMIR_TRY_ASSIGN(Answers answers, write_answers(job.task.setup, adapter, context.encoder, rows,
+                                                   job.data->answers, spec.answer_length, go_on));
+    outcomes.written = std::move(answers.written);
+    outcomes.wanted = std::move(answers.wanted);
+  }
   return compute_metrics(outcomes);
 }
 

@@ -6,6 +6,7 @@
 
 #include "ymir/tune/metrics/classification.h"
 #include "ymir/tune/metrics/regression.h"
+#include "ymir/tune/metrics/text_metrics.h"
 
 namespace ymir {
 namespace {
@@ -55,6 +56,26 @@ void regression_metrics(const Outcomes& o, Values& into) {
   put(into, "spearman", spearman(predicted, actual));
 }
 
+void answer_metrics(const Outcomes& o, Values& into) {
+  Bleu bleu;
+  Rouge rouge;
+  ExactMatch match;
+  for (std::size_t row = 0; row < o.written.size(); ++row) {
+    const std::span<const std::string> wanted(&o.wanted[row], 1);
+    bleu.add(o.written[row], wanted);
+    rouge.add(o.written[row], wanted);
+    match.add(o.written[row], wanted);
+  }
+  if (const auto score = bleu.score()) into["bleu"] = *score / 100;
+  if (const auto mean = rouge.mean()) {
+    into["rouge_1"] = mean->rouge1;
+    into["rouge_2"] = mean->rouge2;
+    into["rouge_l"] = mean->rouge_l;
+  }
+  put(into, "exact_match", match.exact());
+  put(into, "answer_f1", match.f1());
+}
+
 }  // namespace
 
 std::int32_t Outcomes::predicted(std::int64_t row) const {
@@ -80,6 +101,7 @@ std::map<std::string, double> compute_metrics(const Outcomes& o) {
       Perplexity perplexity;
       perplexity.add(o.loss_sum, o.labels);
       put(metrics, "perplexity", perplexity.value());
+      if (!o.written.empty()) answer_metrics(o, metrics);
       break;
     }
   }

@@ -20,6 +20,8 @@ struct Outcomes {
   std::vector<std::int32_t> classes{};  // classify: the true class of each row
   std::vector<float> values{};          // regress: the true value of each row
   double loss_sum = 0;
+  std::vector<std::string> written{},
+      wanted{};             // language model: answers, where they were asked for
   std::int64_t labels = 0;  // language model: tokens to be learnt, what the loss is the mean over
 
   std::int64_t rows() const {
@@ -33,7 +35,8 @@ struct Outcomes {
 
 // Classification: accuracy, f1 (of class 1 when there are two, else the macro mean), f1_macro,
 // f1_micro, mcc. Multi-label (true where the logit is above 0): accuracy of whole rows, f1_micro,
-// f1_macro. Regression: mse, pearson, spearman. Language model: perplexity. All: loss (mean).
+// f1_macro. Regression: mse, pearson, spearman. Language model: perplexity, and of answers bleu (0
+// to 1), rouge_1, rouge_2, rouge_l, exact_match, answer_f1. All: loss (mean).
 std::map<std::string, double> compute_metrics(const Outcomes& outcomes);
 
 }  // namespace ymir

@@ -55,6 +55,7 @@ Result<std::vector<Probe>> probe_sources(const VectorTask& task,
                                          const std::vector<TaskOrder>& sources) {
   std::vector<Probe> probes;
   if (sources.empty()) return probes;
+  YMIR_TRY(has_vector(task.kind));
   const auto rows =
       chosen_rows(kProbeSeed, static_cast<std::int64_t>(task.rows.lengths.size()), kProbeRows);
   YMIR_TRY_ASSIGN(const PooledRows plain, pooled_rows(task, no_slots(task.encoder.shape),

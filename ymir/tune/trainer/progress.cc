@@ -101,7 +101,7 @@ Result<Progress> decode_progress(std::string_view text) {
 std::string judged_metric(const JobSpec& spec) {
   if (!spec.target.metric.empty()) return spec.target.metric;
   if (!spec.metrics.empty()) return spec.metrics.front();
-  return spec.kind == TaskKind::kClassify ? "accuracy" : "pearson";
+  return default_metric(spec.kind);
 }
 
 std::int64_t total_steps(const JobSpec& spec, std::int64_t steps_per_epoch) {

@@ -46,7 +46,7 @@ class Reference : public ::testing::Test {
     values = Json::parse(*text);
     const auto tokenizer = Tokenizer::load(folder);
     ASSERT_TRUE(tokenizer);
-    const auto files = read_model_files(folder, *tokenizer, at.path("cache"));
+    const auto files = read_model_files(folder, &*tokenizer, at.path("cache"));
     ASSERT_TRUE(files) << files.error().message;
     auto opened = open_backbone(*files, at.path("cache"), true);
     ASSERT_TRUE(opened) << opened.error().message;

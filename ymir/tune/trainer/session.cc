@@ -45,7 +45,7 @@ std::vector<std::string> files_in(const std::string& folder) {
 
 struct LoadedModel {
   std::string folder{}, fingerprint{};
-  std::unique_ptr<Tokenizer> tokenizer{};
+  std::shared_ptr<const Tokenizer> tokenizer{};  // null: of images
   std::unique_ptr<Backbone> backbone{};
 };
 
@@ -86,11 +86,11 @@ struct Session::State {
       return Found{&models.front(), true};
     }
     LoadedModel loaded{folder, print, nullptr, nullptr};
-    YMIR_TRY_ASSIGN(Tokenizer tokenizer, Tokenizer::load(folder));
-    YMIR_TRY_ASSIGN(const ModelFiles files, read_model_files(folder, tokenizer, options.cache));
+    YMIR_TRY_ASSIGN(loaded.tokenizer, read_tokenizer(folder));
+    YMIR_TRY_ASSIGN(const ModelFiles files,
+                    read_model_files(folder, loaded.tokenizer.get(), options.cache));
     YMIR_TRY_ASSIGN(const at::Device device, find_device(options.device));
     YMIR_TRY_ASSIGN(loaded.backbone, open_backbone(files, options.cache, with_bf16, device));
-    loaded.tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
     models.remove_if([&](const LoadedModel& old) { return old.folder == folder; });
     models.push_front(std::move(loaded));
     if (models.size() > options.max_backbones) models.pop_back();
@@ -114,7 +114,7 @@ struct Session::State {
     }
     *was_loaded = false;
     YMIR_TRY_ASSIGN(auto loaded,
-                    load_job_data(spec, model.backbone->files, *model.tokenizer, options.cache));
+                    load_job_data(spec, model.backbone->files, model.tokenizer, options.cache));
     data.push_front({print, loaded});
     if (data.size() > kMaxData) data.pop_back();
     return loaded;
@@ -262,21 +262,51 @@ Result<> Session::run(const StartRun& order, const RunReports& reports, const St
 
 namespace {
 
+// The names of the labels that `chosen` says yes to.
+Json label_names(const std::vector<std::string>& labels,
+                 const std::function<bool(std::size_t)>& chosen) {
+  Json names = Json::array();
+  for (std::size_t label = 0; label < labels.size(); ++label)
+    if (chosen(label)) names.push_back(labels[label]);
+  return names;
+}
+
+Json prediction(const Outcomes& outcomes, std::size_t row, const std::vector<std::string>& labels) {
+  const auto width = static_cast<std::size_t>(outcomes.outputs);
+  const std::span<const float> scores = std::span(outcomes.scores).subspan(row * width, width);
+  Json line = {{"row", row}, {"scores", std::vector<float>(scores.begin(), scores.end())}};
+  switch (outcomes.kind) {
+    case TaskKind::kClassify:
+      line["label"] = labels[static_cast<std::size_t>(outcomes.classes[row])];
+      line["prediction"] =
+          labels[static_cast<std::size_t>(outcomes.predicted(static_cast<std::int64_t>(row)))];
+      break;
+    case TaskKind::kMultiLabel: {
+      const std::span<const float> truth = std::span(outcomes.values).subspan(row * width, width);
+      line["label"] = label_names(labels, [&](std::size_t i) { return truth[i] > 0.5f; });
+      line["prediction"] = label_names(labels, [&](std::size_t i) { return scores[i] > 0; });
+      break;
+    }
+    default:
+      line["label"] = outcomes.values[row];
+      line["prediction"] = scores.front();
+  }
+  return line;
+}
+
 Result<> write_predictions(const std::string& path, const Outcomes& outcomes,
                            const std::vector<std::string>& labels) {
   std::string text;
-  for (std::int64_t row = 0; row < outcomes.rows(); ++row) {
-    const auto first = outcomes.scores.begin() + row * outcomes.outputs;
-    Json line = {{"row", row}, {"scores", std::vector<float>(first, first + outcomes.outputs)}};
-    if (outcomes.kind == TaskKind::kClassify) {
-      line["label"] =
-          labels[static_cast<std::size_t>(outcomes.classes[static_cast<std::size_t>(row)])];
-      line["prediction"] = labels[static_cast<std::size_t>(outcomes.predicted(row))];
-    } else {
-      line["label"] = outcomes.values[static_cast<std::size_t>(row)];
-      line["prediction"] = *first;
-    }
-    text += canonical(line) + "\n";
+  if (outcomes.kind == TaskKind::kLanguageModel) {
+    for (std::size_t row = 0; row < outcomes.written.size(); ++row)
+      text += canonical(Json{{"row", row},
+                             {"label", outcomes.wanted[row]},
+                             {"prediction", outcomes.written[row]},
+                             {"scores", Json::array()}}) +
+              "\n";
+  } else {
+    for (std::size_t row = 0; row < static_cast<std::size_t>(outcomes.rows()); ++row)
+      text += canonical(prediction(outcomes, row, labels)) + "\n";
   }
   return write_file(path, text);
 }
@@ -287,24 +317,40 @@ Result<std::map<std::string, double>> Session::evaluate(const EvaluateRequest& r
   YMIR_TRY_ASSIGN(const State::Found found, state_->model(request.model, false));
   const Backbone& backbone = *found.model->backbone;
   YMIR_TRY_ASSIGN(const LoadedAdapter loaded, load_adapter(request.adapter, backbone.encoder));
+  const ModelConfig& config = backbone.files.config;
   DataRequest wanted;
   wanted.data = request.data;
+  if (wanted.data.prompt_template.empty()) wanted.data.prompt_template = loaded.prompt_template;
   wanted.kind = loaded.setup.kind;
   wanted.labels = request.labels.empty() ? loaded.labels : request.labels;
-  wanted.max_positions = backbone.files.config.max_positions;
+  wanted.max_positions = config.max_positions;
+  wanted.image = image_form(config);
   wanted.cache = state_->options.cache;
   YMIR_TRY_ASSIGN(const EvaluationData data,
                   load_evaluation_data(
                       wanted, request.data.validation,
                       request.data.max_length > 0 ? request.data.max_length : loaded.max_length,
-                      *found.model->tokenizer));
+                      found.model->tokenizer.get()));
   if (!data.report.usable())
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("{}", fmt::join(data.report.faults.messages(), "\n"))};
-  YMIR_TRY_ASSIGN(
-      const Outcomes outcomes,
-      evaluate_rows(loaded.setup, loaded.adapter, loaded.head, backbone.encoder,
-                    evaluation_rows(data.rows, loaded.setup.kind), [] { return true; }));
+  RowForm form{loaded.setup.kind, loaded.setup.outputs, {}};
+  if (wanted.image) {
+    YMIR_TRY_ASSIGN(form.images, read_image_processor(request.model, config));
+  }
+  const EvaluationRows rows = evaluation_rows(data.rows, form);
+  const auto go_on = [] { return true; };
+  YMIR_TRY_ASSIGN(Outcomes outcomes, evaluate_rows(loaded.setup, loaded.adapter, loaded.head,
+                                                   backbone.encoder, rows, go_on));
+  if (std::ranges::any_of(request.metrics, needs_answers)) {
+    YMIR_TRY_ASSIGN(
+        Answers answers,
+        write_answers(loaded.setup, loaded.adapter, backbone.encoder, rows,
+                      answer_form(wanted.data, found.model->tokenizer, config.max_positions),
+                      request.answer_length, go_on));
+    outcomes.written = std::move(answers.written);
+    outcomes.wanted = std::move(answers.wanted);
+  }
   if (!request.predictions.empty())
     YMIR_TRY(write_predictions(request.predictions, outcomes, wanted.labels));
   return compute_metrics(outcomes);

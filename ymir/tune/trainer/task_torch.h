@@ -72,6 +72,9 @@ bool update_pair(Task& a, Task& b, JointState& joint, TaskGradient& ga, TaskGrad
 // In evaluation mode (no dropout): logits [R, outputs], of a language model [N, vocabulary].
 at::Tensor logits_of(const TaskSetup& setup, const at::Tensor& adapter, const at::Tensor& head,
                      const Encoder& encoder, const EncoderInput& input);
+// Of a language model, the logits of the token after each row [R, vocabulary].
+at::Tensor next_logits(const TaskSetup& setup, const at::Tensor& adapter, const Encoder& encoder,
+                       const EncoderInput& input);
 // Sum of losses over a batch's rows, or tokens to be learnt, in evaluation mode.
 struct LossSum {
   double sum = 0;

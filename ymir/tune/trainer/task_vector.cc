@@ -274,7 +274,14 @@ Result<FittedHead> fitted_head(const VectorTask& task, const PooledRows& pooled,
   return out;
 }
 
+Result<> has_vector(TaskKind kind) {
+  if (kind == TaskKind::kClassify || kind == TaskKind::kRegress) return Ok{};
+  return Error{ErrorCode::kInvalidArgument,
+               fmt::format("a {} task has no head that is fitted first", to_string(kind))};
+}
+
 Result<TaskVector> task_vector(const VectorTask& task, const VectorOptions& options) {
+  YMIR_TRY(has_vector(task.kind));
   const at::NoGradGuard no_autograd;
   const auto available = static_cast<std::int64_t>(task.rows.lengths.size());
   const at::Tensor start = initial_head(task.head, options.seed).to(device_of(task.encoder));

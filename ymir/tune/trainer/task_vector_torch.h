@@ -31,6 +31,9 @@ struct VectorTask {
   std::function<bool()> go_on{};
 };
 
+// Whether tasks of this kind have a vector and can be probed: classification and regression.
+Result<> has_vector(TaskKind kind);
+
 // `fisher` empty: not reliable even with max_rows (split_half tells how far). kUnavailable: told to
 // stop; kExhausted, kInvalidArgument: the head could not be fitted.
 Result<TaskVector> task_vector(const VectorTask& task, const VectorOptions& options);
