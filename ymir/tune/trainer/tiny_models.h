@@ -172,6 +172,8 @@ inline JobSpec family_spec(const Workspace& at, const std::string& family, bool 
       write_tiny_conversations(spec.data.validation[0], 24, 4);
     }
     spec.metrics = {"loss"};
+    spec.method.targets = {"v_proj", "o_proj", "up_proj", "down_proj"};
+    spec.train.lr = 2e-2;
   }
   return spec;
 }
