@@ -30,18 +30,6 @@ std::string beside_myself(const char* program) {
   return (self.parent_path() / program).string();
 }
 
-int exit_code(const ymir::Error& error) {
-  switch (error.code) {
-    case ymir::ErrorCode::kInvalidArgument:
-      return 2;
-    case ymir::ErrorCode::kPermission:
-    case ymir::ErrorCode::kUnavailable:
-      return 3;
-    default:
-      return 1;
-  }
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -78,5 +66,5 @@ int main(int argc, char** argv) {
   const ymir::Result<> ended = agent ? (*agent)->run() : ymir::Result<>(agent.error());
   if (ended) return 0;
   ymir::log::error("{}", ended.error().message);
-  return exit_code(ended.error());
+  return ymir::exit_code(ended.error().code);
 }

@@ -41,19 +41,9 @@ void tune_allocator() {
     log::warning("the allocator refused a setting; training may be slower");
 }
 
-int exit_code(const Error& error) {
+int fail(const Error& error) {
   log::error("{}", error.message);
-  switch (error.code) {
-    case ErrorCode::kInvalidArgument:
-    case ErrorCode::kNotFound:
-    case ErrorCode::kCorruption:
-      return 2;
-    case ErrorCode::kUnavailable:
-    case ErrorCode::kPermission:
-      return 3;
-    default:
-      return 1;
-  }
+  return exit_code(error.code);
 }
 
 int train(Session& session, const Arguments& arguments) {
@@ -63,9 +53,9 @@ int train(Session& session, const Arguments& arguments) {
   training.out = training.resume ? arguments.resume : arguments.out;
   if (!training.resume) {
     const auto text = read_file(arguments.train, 1 << 20);
-    if (!text) return exit_code(text.error());
+    if (!text) return fail(text.error());
     auto spec = decode_spec(*text);
-    if (!spec) return exit_code(annotate(spec.error(), arguments.train));
+    if (!spec) return fail(annotate(spec.error(), arguments.train));
     training.spec = *std::move(spec);
   }
   const auto finished = train_locally(
@@ -76,7 +66,7 @@ int train(Session& session, const Arguments& arguments) {
         std::fflush(stdout);
       },
       [] { return leaving != 0; });
-  if (!finished) return exit_code(finished.error());
+  if (!finished) return fail(finished.error());
   if (!finished->has_value()) return 130;  // interrupted, saved
   return (*finished)->outcome == Outcome::kSucceeded ? 0 : 1;
 }
@@ -100,7 +90,7 @@ int evaluate(Session& session, Arguments& arguments) {
   for (const std::string_view metric : split(arguments.metrics, ','))
     if (!metric.empty()) arguments.evaluate.metrics.emplace_back(metric);
   const auto metrics = session.evaluate(arguments.evaluate);
-  if (!metrics) return exit_code(metrics.error());
+  if (!metrics) return fail(metrics.error());
   std::puts(canonical(Json(*metrics)).c_str());
   return 0;
 }
@@ -111,10 +101,10 @@ int run(Arguments& arguments) {
   options.cache = arguments.cache;
   options.device = arguments.device;
   auto session = Session::open(options);
-  if (!session) return exit_code(session.error());
+  if (!session) return fail(session.error());
   if (arguments.fd >= 0) {
     const auto served = serve_orders(arguments.fd, **session, [] { return leaving != 0; });
-    return served ? 0 : exit_code(served.error());
+    return served ? 0 : fail(served.error());
   }
   if (arguments.eval) return evaluate(**session, arguments);
   return train(**session, arguments);

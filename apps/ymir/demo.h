@@ -9,8 +9,8 @@
 #include "apps/ymir/verb.h"
 #include "ymir/api/http_client.h"
 #include "ymir/api/report_html.h"
+#include "ymir/base/child_process.h"
 #include "ymir/base/result.h"
-#include "ymir/cluster/child_process.h"
 #include "ymir/core/job.h"
 
 namespace ymir::cli {

@@ -56,14 +56,6 @@ TEST(ProgressBar, StaysInsideItsWidth) {
   EXPECT_EQ(progress_bar(-1, 4), "[----]");
 }
 
-TEST(ExitCode, FollowsTheContract) {
-  EXPECT_EQ(exit_code({ErrorCode::kInvalidArgument, ""}), 2);
-  EXPECT_EQ(exit_code({ErrorCode::kNotFound, ""}), 2);
-  EXPECT_EQ(exit_code({ErrorCode::kUnavailable, ""}), 3);
-  EXPECT_EQ(exit_code({ErrorCode::kPermission, ""}), 3);
-  EXPECT_EQ(exit_code({ErrorCode::kConflict, ""}), 1);
-}
-
 TEST(Describe, ATemporalRunNamesItsSourceAndStrength) {
   RunRequested asked;
   asked.run = RunId{(std::uint64_t{1} << 48) + 4};

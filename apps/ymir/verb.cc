@@ -43,21 +43,8 @@ int print_error(const Globals& globals, int exit, std::string_view message, std:
 
 }  // namespace
 
-int exit_code(const Error& error) {
-  switch (error.code) {
-    case ErrorCode::kInvalidArgument:
-    case ErrorCode::kNotFound:
-      return kUsage;
-    case ErrorCode::kUnavailable:
-    case ErrorCode::kPermission:
-      return kUnreachable;
-    default:
-      return kFailed;
-  }
-}
-
 int tell(const Globals& globals, const Error& error, std::string_view hint) {
-  return print_error(globals, exit_code(error), error.message, hint);
+  return print_error(globals, exit_code(error.code), error.message, hint);
 }
 
 int tell(const Globals& globals, ExitCode code, std::string_view message, std::string_view hint) {

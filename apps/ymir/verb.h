@@ -40,8 +40,6 @@ struct Verb {
 
 enum ExitCode { kDone = 0, kFailed = 1, kUsage = 2, kUnreachable = 3, kInterrupted = 130 };
 
-// The contract's exit code for an error.
-int exit_code(const Error& error);
 // Prints "ymir: message" (or {"error":{...}} with --json) on stderr; returns the exit code. `hint`
 // says what to do next.
 int tell(const Globals& globals, const Error& error, std::string_view hint = "");

@@ -41,19 +41,6 @@ std::string beside_myself(const char* program) {
   return (std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / program).string();
 }
 
-int exit_code(const Error& error) {
-  switch (error.code) {
-    case ErrorCode::kInvalidArgument:
-      return 2;
-    case ErrorCode::kConflict:
-    case ErrorCode::kPermission:
-    case ErrorCode::kUnavailable:
-      return 3;
-    default:
-      return 1;
-  }
-}
-
 // Held back for the day the disk is full: freed then, so that the next start can write its log.
 class DiskReserve {
  public:
@@ -152,7 +139,7 @@ Result<> serve(const Flags& flags, int signals) {
   if (!ended && reserve.low()) reserve.free();
   if (!ended) log::error("{}", ended.error().message);
   // Nothing is left to be saved, and threads still use what stands here: leave without unwinding.
-  ::_exit(ended ? 0 : exit_code(ended.error()));
+  ::_exit(ended ? 0 : exit_code(ended.error().code));
 }
 
 }  // namespace
@@ -192,5 +179,6 @@ int main(int argc, char** argv) {
   const Result<> served = serve(flags, signals);
   if (served) return 0;
   log::error("{}", served.error().message);
-  return exit_code(served.error());
+  // Another ymird holds the state folder: to the user that is as good as not reachable.
+  return served.error().code == ErrorCode::kConflict ? 3 : exit_code(served.error().code);
 }

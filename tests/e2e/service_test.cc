@@ -17,11 +17,12 @@
 
 #include "tests/e2e/scripted_state.h"
 #include "ymir/api/http_client.h"
+#include "ymir/base/child_process.h"
 #include "ymir/base/file.h"
 #include "ymir/base/json.h"
 #include "ymir/base/rng.h"
+#include "ymir/base/temp_folder.h"
 #include "ymir/base/text.h"
-#include "ymir/cluster/child_process.h"
 #include "ymir/sim/command.h"
 #include "ymir/sim/recorded_run.h"
 #include "ymir/sim/replay_log.h"
@@ -40,18 +41,11 @@ std::string program(const char* name) {
 
 class ServiceTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = "/tmp/ymir-e2e-XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-    state_ = folder_ + "/state";
-  }
+  void SetUp() override { state_ = folder_ + "/state"; }
   void TearDown() override {
     ymird_.reset();
     kill_agent();
-    if (HasFailure()) return;  // what is there tells why
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
+    if (HasFailure()) temporary_.keep();  // what is there tells why
   }
 
   ChildProcess::Spec spec() const {
@@ -192,7 +186,9 @@ class ServiceTest : public testing::Test {
     EXPECT_THAT(check_recorded(*log), testing::IsEmpty());
   }
 
-  std::string folder_, state_;
+  TempFolder temporary_{"e2e"};
+  const std::string folder_ = temporary_.path();
+  std::string state_;
   std::string worker_ = program("scripted_worker"), data_check_ = program("scripted_worker");
   std::optional<ChildProcess> ymird_;
   std::map<int, int> steps_;

@@ -11,6 +11,7 @@
 #include "ymir/api/api_fake.h"
 #include "ymir/api/http_client.h"
 #include "ymir/base/json.h"
+#include "ymir/base/temp_folder.h"
 
 namespace ymir {
 namespace {
@@ -22,18 +23,12 @@ constexpr const char* kJob =
 
 // A server over a fake service in a folder of its own.
 struct Running {
-  std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("ymir-http-" + std::to_string(getpid()));
+  TempFolder folder{"http"};
   FakeService service{};
   Api api{service.backend()};
   std::unique_ptr<HttpServer> server{};
 
-  Running() { std::filesystem::create_directories(folder); }
-  ~Running() {
-    server.reset();
-    std::filesystem::remove_all(folder);
-  }
-  std::string socket() const { return (folder / "ymir.sock").string(); }
+  std::string socket() const { return folder / "ymir.sock"; }
   HttpClient client() const { return *HttpClient::open("unix:" + socket()); }
 };
 
@@ -77,7 +72,7 @@ TEST(HttpServer, TheSocketIsNotForOthersAndGoneAfterwards) {
 
 TEST(HttpServer, TcpNeedsATokenAndALoopbackAddress) {
   Running running;
-  const std::string tokens = (running.folder / "tokens").string();
+  const std::string tokens = running.folder / "tokens";
   const std::string token(43, 't');
   std::ofstream(tokens) << "user-a " << token << "\n";
   chmod(tokens.c_str(), 0600);
@@ -97,7 +92,7 @@ TEST(HttpServer, TcpNeedsATokenAndALoopbackAddress) {
 
 TEST(HttpServer, ATokenFileThatOthersCanReadIsRefused) {
   Running running;
-  const std::string tokens = (running.folder / "tokens").string();
+  const std::string tokens = running.folder / "tokens";
   std::ofstream(tokens) << "user-a " << std::string(43, 't') << "\n";
   chmod(tokens.c_str(), 0644);
 

@@ -18,16 +18,7 @@
 namespace ymir {
 namespace {
 
-Error failed(const std::string& path, const char* what, int error = errno) {
-  const ErrorCode code =
-      error == ENOENT   ? ErrorCode::kNotFound
-      : error == ENOSPC ? ErrorCode::kExhausted
-      : error == EACCES ? ErrorCode::kPermission
-      : error == ENOTDIR || error == EISDIR || error == ENAMETOOLONG || error == ELOOP
-          ? ErrorCode::kInvalidArgument  // the path itself can't be right
-          : ErrorCode::kUnavailable;
-  return {code, path + ": " + what + ": " + std::strerror(error)};
-}
+Error failed(const std::string& path, const char* what) { return file_error(path, what, errno); }
 
 class Descriptor {
  public:
@@ -51,6 +42,32 @@ Result<> sync_path(const std::string& path, int flags) {
 }
 
 }  // namespace
+
+Error file_error(const std::string& path, const char* what, int error) {
+  const auto code = [error] {
+    switch (error) {
+      case ENOENT:
+        return ErrorCode::kNotFound;
+      case EACCES:
+      case EPERM:
+      case EROFS:
+        return ErrorCode::kPermission;
+      case ENOSPC:
+      case EDQUOT:
+        return ErrorCode::kExhausted;
+      case ENOTDIR:
+      case EISDIR:
+      case EEXIST:
+      case ENOTEMPTY:
+      case ENAMETOOLONG:
+      case ELOOP:
+        return ErrorCode::kInvalidArgument;
+      default:
+        return ErrorCode::kUnavailable;
+    }
+  };
+  return {code(), path + ": " + what + ": " + std::strerror(error)};
+}
 
 Result<std::string> read_file(const std::string& path, std::size_t max_bytes) {
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -150,7 +167,7 @@ Result<> write_file(const std::string& path, std::string_view bytes) {
 Result<> make_folders(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
-  if (error) return failed(path, "cannot create folder", error.value());
+  if (error) return file_error(path, "cannot create folder", error.value());
   return Ok{};
 }
 
@@ -171,7 +188,7 @@ Result<> commit_folder(const std::string& temporary, const std::string& final_pa
   std::error_code error;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(temporary, error))
     YMIR_TRY(sync_path(entry.path().string(), O_RDONLY));
-  if (error) return failed(temporary, "cannot list", error.value());
+  if (error) return file_error(temporary, "cannot list", error.value());
   YMIR_TRY(sync_folder(temporary));
   if (::rename(temporary.c_str(), final_path.c_str()) != 0)
     return failed(final_path, "cannot rename");

@@ -10,6 +10,11 @@
 
 namespace ymir {
 
+// What the system said of a path, as an error that names both: kNotFound (ENOENT), kPermission,
+// kExhausted (full), kInvalidArgument when the path itself can't be right (a file where a folder
+// must be, or the other way round), else kUnavailable.
+Error file_error(const std::string& path, const char* what, int error);
+
 // kNotFound when it does not exist, kExhausted when it is larger than `max_bytes`.
 Result<std::string> read_file(const std::string& path, std::size_t max_bytes = 1u << 30);
 // For files too large to hold in memory. Until commit() the old file stays; without it nothing

@@ -8,18 +8,15 @@
 
 #include "ymir/base/hash.h"
 #include "ymir/base/mapped_file.h"
+#include "ymir/base/temp_folder.h"
 
 namespace ymir {
 namespace {
 
 class Files : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/ymir-file-XXXXXX";
-    folder = ::mkdtemp(name);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-  std::string folder;
+  const TempFolder temporary_{"file"};
+  const std::string folder = temporary_.path();
 };
 
 TEST_F(Files, WrittenBytesComeBackAndNothingElseStays) {
@@ -86,6 +83,19 @@ TEST_F(Files, ErrorsNameThePathAndTheLimit) {
   EXPECT_EQ(read_file(folder + "/a", 4).error().code, ErrorCode::kExhausted);
   EXPECT_EQ(read_file(folder).error().code, ErrorCode::kInvalidArgument);
   EXPECT_NE(write_file(folder + "/no/where", "x").error().message.find(folder), std::string::npos);
+}
+
+TEST_F(Files, APathThatCannotBeRightIsBadInputAndNamed) {
+  ASSERT_TRUE(write_file(folder + "/file", "x"));
+
+  for (const Error& error :
+       {read_file(folder + "/file/below").error(), write_file(folder + "/file/below", "x").error(),
+        make_folders(folder + "/file/below").error(), make_folders(folder + "/file").error(),
+        MappedFile::open(folder + "/file/below").error(),
+        sha256_file(folder + "/file/below").error(), write_file(folder, "x").error()}) {
+    EXPECT_EQ(exit_code(error.code), 2) << error.message;
+    EXPECT_NE(error.message.find(folder), std::string::npos) << error.message;
+  }
 }
 
 TEST_F(Files, AFolderIsCommittedAsAWhole) {

@@ -6,8 +6,9 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <vector>
+
+#include "ymir/base/file.h"
 
 namespace ymir {
 
@@ -46,13 +47,12 @@ std::string sha256(std::string_view bytes) {
 Result<std::string> sha256_file(const std::string& path) {
   // A device or a pipe would never end, and opening a pipe would wait for its writer.
   struct stat info{};
-  if (::stat(path.c_str(), &info) != 0)
-    return Error{ErrorCode::kNotFound, path + ": " + std::strerror(errno)};
+  if (::stat(path.c_str(), &info) != 0) return file_error(path, "cannot open", errno);
   if (!S_ISREG(info.st_mode))
     return Error{ErrorCode::kInvalidArgument, path + ": is not a regular file"};
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              &std::fclose);
-  if (!file) return Error{ErrorCode::kNotFound, path + ": " + std::strerror(errno)};
+  if (!file) return file_error(path, "cannot open", errno);
   Sha256 hash;
   std::vector<char> buffer(1 << 20);
   while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), file.get()))

@@ -6,17 +6,15 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
+
+#include "ymir/base/file.h"
 
 namespace ymir {
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
   const auto failed = [&path](const char* what, int error) {
-    return Error{error == ENOENT   ? ErrorCode::kNotFound
-                 : error == EACCES ? ErrorCode::kPermission
-                                   : ErrorCode::kUnavailable,
-                 path + ": " + what + ": " + std::strerror(error)};
+    return file_error(path, what, error);
   };
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return failed("cannot open", errno);
@@ -55,10 +53,6 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   return *this;
-}
-
-void MappedFile::will_need() const {
-  if (data_ != nullptr) ::madvise(const_cast<std::byte*>(data_), size_, MADV_WILLNEED);
 }
 
 }  // namespace ymir

@@ -26,8 +26,6 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
-  // Asks the system to read the file ahead (MADV_WILLNEED). A hint: never fails.
-  void will_need() const;
 
  private:
   const std::byte* data_ = nullptr;

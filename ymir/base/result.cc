@@ -11,4 +11,18 @@ void check_failed(const char* expression, const char* file, int line, const std:
   std::abort();
 }
 
+int exit_code(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kNotFound:
+    case ErrorCode::kCorruption:
+      return 2;
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kPermission:
+      return 3;
+    default:
+      return 1;
+  }
+}
+
 }  // namespace ymir

@@ -52,6 +52,10 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;  // a wrong access throws bad_variant_access: a bug, so it may
 };
 
+// The exit code of a program that ends with this error: 2 bad usage or bad input (files that fail
+// their check among it), 3 not reachable or not permitted, 1 everything else.
+int exit_code(ErrorCode code);
+
 // Prefixes a message with where it happened: `return annotate(r.error(), "log.db")`.
 inline Error annotate(Error error, const std::string& where) {
   error.message = where + ": " + error.message;

@@ -74,12 +74,4 @@ std::string format_time(Time time) {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
-std::string format_local_time(Time time) {
-  const std::time_t seconds = whole_seconds(time);
-  std::tm parts{};
-  localtime_r(&seconds, &parts);
-  char text[64];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S %Z", &parts)};
-}
-
 }  // namespace ymir

@@ -32,7 +32,6 @@ inline constexpr Time kNever = Time::max();
 Time wall_clock();  // now, of the live world
 // RFC 3339 with offset, "2027-01-15T18:00:00Z"; years 1970 to 2199.
 std::optional<Time> parse_time(std::string_view text);
-std::string format_time(Time time);        // UTC, whole seconds
-std::string format_local_time(Time time);  // "2027-01-15 18:00:00 CET"
+std::string format_time(Time time);  // UTC, whole seconds
 
 }  // namespace ymir

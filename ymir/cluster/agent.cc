@@ -16,6 +16,7 @@
 
 #include "ymir/base/hash.h"
 #include "ymir/base/log.h"
+#include "ymir/base/machine.h"
 
 namespace ymir {
 namespace {
@@ -147,7 +148,7 @@ void Agent::greet() {
   (key_.empty() ? hello.secret : hello.key) = key_.empty() ? join_.secret : key_;
   hello.node = host_name();
   hello.boot_id = boot_id();
-  hello.hardware = cpu_model();
+  hello.hardware = cpu().model;
   hello.num_slots = pool_.num_slots();
   hello.runs = runs_to_tell();
   hello.first_number = events_.empty() ? next_number_ : events_.front().number;

@@ -1,6 +1,7 @@
 // LiveWorld on a real socket, with the test as controller and as agent: what an agent may say and
 // what is believed of it. With real processes: tests/e2e/cluster_test.cc.
 #include "ymir/cluster/live_world.h"
+#include "ymir/base/temp_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -55,9 +56,6 @@ Hello hello_of(const JoinFile& join) {
 class LiveWorldTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = "/tmp/ymir-world-XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
     options_.agents.folder = folder_ + "/run";
     options_.data_check.command = {"/bin/false"};
     start();
@@ -66,11 +64,7 @@ class LiveWorldTest : public testing::Test {
     ASSERT_TRUE(join) << join.error().message;
     join_ = *join;
   }
-  void TearDown() override {
-    world_.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
+  void TearDown() override { world_.reset(); }
   void start() {
     auto world = LiveWorld::create(options_);
     ASSERT_TRUE(world) << world.error().message;
@@ -118,7 +112,8 @@ class LiveWorldTest : public testing::Test {
     return order;
   }
 
-  std::string folder_;
+  const TempFolder temporary_{"world"};
+  const std::string folder_ = temporary_.path();
   LiveWorldOptions options_;
   std::unique_ptr<LiveWorld> world_;
   JoinFile join_;

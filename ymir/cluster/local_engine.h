@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "ymir/base/child_process.h"
 #include "ymir/base/result.h"
 #include "ymir/base/time.h"
 #include "ymir/cluster/agent_server.h"
-#include "ymir/cluster/child_process.h"
 
 namespace ymir {
 

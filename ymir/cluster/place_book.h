@@ -7,8 +7,8 @@
 #include <map>
 #include <string>
 
+#include "ymir/base/child_process.h"
 #include "ymir/base/result.h"
-#include "ymir/cluster/child_process.h"
 #include "ymir/core/job.h"
 
 namespace ymir {

@@ -62,16 +62,6 @@ Result<std::vector<Slot>> make_slots(const std::vector<int>& cores, int num_slot
   return slots;
 }
 
-std::string cpu_model() {
-  const auto text = read_file("/proc/cpuinfo", 16 << 20);
-  if (text)
-    for (const auto line : split(*text, '\n'))
-      if (line.starts_with("model name"))
-        if (const auto colon = line.find(':'); colon != std::string_view::npos)
-          return std::string(trim(line.substr(colon + 1)));
-  return "unknown cpu";
-}
-
 std::string host_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";

@@ -22,7 +22,6 @@ int default_slots(int num_cores);
 // N slots of floor(cores / N) cores each; more slots than cores share them in turn. 0 = default.
 Result<std::vector<Slot>> make_slots(const std::vector<int>& cores, int num_slots);
 
-std::string cpu_model();  // "Intel(R) Xeon(R) ..."; "unknown cpu" when the system does not say
 std::string host_name();
 std::string boot_id();
 

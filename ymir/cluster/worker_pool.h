@@ -18,10 +18,10 @@
 #include <string>
 #include <vector>
 
+#include "ymir/base/child_process.h"
 #include "ymir/base/line_channel.h"
 #include "ymir/base/result.h"
 #include "ymir/base/time.h"
-#include "ymir/cluster/child_process.h"
 #include "ymir/cluster/slots.h"
 #include "ymir/core/codec.h"
 

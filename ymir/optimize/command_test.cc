@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "ymir/base/json.h"
+#include "ymir/base/temp_folder.h"
 
 namespace ymir {
 namespace {
@@ -15,18 +16,11 @@ using ::testing::HasSubstr;
 
 class OptimizeCommandTest : public ::testing::Test {
  protected:
-  OptimizeCommandTest() {
-    folder_ = std::filesystem::temp_directory_path() /
-              ("ymir-optimize-" + std::to_string(::getpid()) + "-" +
-               ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::create_directories(folder_);
-  }
-  ~OptimizeCommandTest() override { std::filesystem::remove_all(folder_); }
   std::string write(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name) << text;
     return folder_ / name;
   }
-  std::filesystem::path folder_;
+  const TempFolder folder_{"optimize"};
 };
 
 constexpr const char* kTwoJobs = R"({"capacity": [2],

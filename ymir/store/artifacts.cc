@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -39,7 +38,7 @@ Result<StateFolder> StateFolder::open(const std::string& root) {
   YMIR_TRY(make_folders(folder.run()));
   struct statfs info{};
   if (::statfs(folder.root().c_str(), &info) != 0)
-    return Error{ErrorCode::kUnavailable, folder.root() + ": " + std::strerror(errno)};
+    return file_error(folder.root(), "cannot stat", errno);
   for (const unsigned long type : kRemote)
     if (static_cast<unsigned long>(info.f_type) == type)
       return Error{ErrorCode::kInvalidArgument,
@@ -49,9 +48,7 @@ Result<StateFolder> StateFolder::open(const std::string& root) {
 
 Result<DiskSpace> disk_space(const std::string& path) {
   struct statvfs info{};
-  if (::statvfs(path.c_str(), &info) != 0)
-    return Error{errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kUnavailable,
-                 path + ": " + std::strerror(errno)};
+  if (::statvfs(path.c_str(), &info) != 0) return file_error(path, "cannot stat", errno);
   return DiskSpace{.free = std::uint64_t{info.f_bavail} * info.f_frsize,
                    .total = std::uint64_t{info.f_blocks} * info.f_frsize};
 }

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "ymir/base/rng.h"
+#include "ymir/base/temp_folder.h"
 #include "ymir/core/codec.h"
 #include "ymir/store/artifacts.h"
 #include "ymir/store/check_log.h"
@@ -26,15 +27,10 @@ using ::testing::HasSubstr;
 
 class Folder : public ::testing::Test {
  protected:
-  Folder() {
-    std::string name = ::testing::TempDir() + "ymir_log_XXXXXX";
-    root_ = ::mkdtemp(name.data());
-  }
-  ~Folder() override { std::filesystem::remove_all(root_); }
-  std::string path(const std::string& name = "log.db") const { return root_ + "/" + name; }
+  std::string path(const std::string& name = "log.db") const { return root_ / name; }
 
  private:
-  std::string root_;
+  const TempFolder root_{"log"};
 };
 using EventLogTest = Folder;
 

@@ -27,10 +27,6 @@ void Statement::bind(int index, std::string_view value) {
                                      SQLITE_TRANSIENT, SQLITE_UTF8);
   YMIR_CHECK(rc == SQLITE_OK, "bind");
 }
-void Statement::bind_null(int index) {
-  const int rc = sqlite3_bind_null(statement_.get(), index);
-  YMIR_CHECK(rc == SQLITE_OK, "bind");
-}
 
 Result<bool> Statement::step() {
   const int rc = sqlite3_step(statement_.get());

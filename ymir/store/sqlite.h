@@ -19,8 +19,7 @@ class Statement {
   explicit Statement(sqlite3_stmt* statement) : statement_(statement) {}
   void bind(int index, std::int64_t value);
   void bind(int index, std::string_view value);  // copied
-  void bind_null(int index);
-  Result<bool> step();  // true: a row is there
+  Result<bool> step();                           // true: a row is there
   void reset();
   std::int64_t integer(int column) const;
   std::string text(int column) const;

@@ -7,6 +7,7 @@
 
 #include "ymir/base/file.h"
 #include "ymir/base/json.h"
+#include "ymir/base/temp_folder.h"
 
 namespace ymir {
 namespace {
@@ -23,14 +24,11 @@ Json small_config() {
 class ModelFolder : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/ymir-model-XXXXXX";
-    folder = ::mkdtemp(name);
     auto loaded = Tokenizer::load(YMIR_SOURCE_DIR "/tests/reference/tokenizer/uncased");
     ASSERT_TRUE(loaded);
     tokenizer = *std::move(loaded);
     write("config.json", small_config().dump());
   }
-  void TearDown() override { std::filesystem::remove_all(folder); }
   void write(const std::string& name, const std::string& text) {
     ASSERT_TRUE(write_file(folder + "/" + name, text));
   }
@@ -48,7 +46,8 @@ class ModelFolder : public testing::Test {
     return result ? "none" : result.error().message;
   }
   const std::vector<float> values = {1, 2};
-  std::string folder;
+  const TempFolder temporary_{"model"};
+  const std::string folder = temporary_.path();
   Tokenizer tokenizer;
 };
 

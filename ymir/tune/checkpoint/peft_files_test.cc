@@ -7,6 +7,7 @@
 
 #include "ymir/base/file.h"
 #include "ymir/base/json.h"
+#include "ymir/base/temp_folder.h"
 
 namespace ymir {
 namespace {
@@ -18,8 +19,6 @@ using testing::HasSubstr;
 class AdapterFolder : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/ymir-peft-XXXXXX";
-    root = ::mkdtemp(name);
     folder = root + "/adapter";
     const std::string query = "bert.encoder.layer.0.attention.self.query";
     tensors[lora_name(query, 'A')] = view_of(a, {2, 3});
@@ -35,14 +34,15 @@ class AdapterFolder : public testing::Test {
     notes.lineage = {{"mode", "temporal"}, {"partner", "j3"}};
     notes.metrics = {{"accuracy", 0.875}};
   }
-  void TearDown() override { fs::remove_all(root); }
   std::string read_fault() {
     const auto result = read_adapter(folder);
     return result ? "none" : result.error().message;
   }
   const std::vector<float> a = {1, 2, 3, 4, 5, 6}, b = {1, 2, 3, 4, 5, 6, 7, 0.1f},
                            head = {1, 2, 3, 4, 5, 6, 7, 8};
-  std::string root, folder;
+  const TempFolder temporary_{"peft"};
+  const std::string root = temporary_.path();
+  std::string folder;
   TensorMap tensors;
   PeftConfig config;
   AdapterNotes notes;

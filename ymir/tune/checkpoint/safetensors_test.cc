@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "ymir/base/file.h"
+#include "ymir/base/temp_folder.h"
 
 namespace ymir {
 namespace {
@@ -29,12 +30,8 @@ std::string fault(const std::string& header, std::size_t data) {
 
 class SafetensorsFiles : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/ymir-safetensors-XXXXXX";
-    folder = ::mkdtemp(name);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-  std::string folder;
+  const TempFolder temporary_{"safetensors"};
+  const std::string folder = temporary_.path();
 };
 
 TEST_F(SafetensorsFiles, WhatIsWrittenIsReadBackAlignedAndTwiceTheSameBytes) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "ymir/base/file.h"
+#include "ymir/base/temp_folder.h"
 
 namespace ymir {
 namespace {
@@ -19,15 +20,12 @@ using testing::IsEmpty;
 class TaskFolder : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/ymir-task-XXXXXX";
-    folder = ::mkdtemp(name);
     auto loaded = Tokenizer::load(YMIR_SOURCE_DIR "/tests/reference/tokenizer/uncased");
     ASSERT_TRUE(loaded);
     tokenizer = *std::move(loaded);
     request.data.val_fraction = 0;
     request.max_positions = 64;
   }
-  void TearDown() override { std::filesystem::remove_all(folder); }
   std::string write(const std::string& name, const std::string& text) {
     const std::string path = folder + "/" + name;
     EXPECT_TRUE(write_file(path, text));
@@ -50,7 +48,8 @@ class TaskFolder : public testing::Test {
         line.erase(at, folder.size() + 1);
     return lines;
   }
-  std::string folder;
+  const TempFolder temporary_{"task"};
+  const std::string folder = temporary_.path();
   Tokenizer tokenizer;
   DataRequest request;
 };

@@ -20,7 +20,7 @@ struct FetchRequest {
 };
 
 // kInvalidArgument: no such thing, no folder given. kUnavailable: no network, no client, and
-// nothing in the cache. kCorruption: what came is not what was expected.
+// nothing in the cache. kInternal: what came is not what was expected.
 Result<> fetch(const FetchRequest& request);
 
 }  // namespace ymir

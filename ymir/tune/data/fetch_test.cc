@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "ymir/base/file.h"
+#include "ymir/base/temp_folder.h"
 
 namespace ymir {
 namespace {
@@ -17,16 +18,10 @@ using testing::HasSubstr;
 // Without a network: pip is told to ask no index.
 class Fetch : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/ymir-fetch-XXXXXX";
-    folder = ::mkdtemp(name);
-    ASSERT_EQ(::setenv("PIP_NO_INDEX", "1", 1), 0);
-  }
-  void TearDown() override {
-    ::unsetenv("PIP_NO_INDEX");
-    fs::remove_all(folder);
-  }
-  std::string folder;
+  void SetUp() override { ASSERT_EQ(::setenv("PIP_NO_INDEX", "1", 1), 0); }
+  void TearDown() override { ::unsetenv("PIP_NO_INDEX"); }
+  const TempFolder temporary_{"fetch"};
+  const std::string folder = temporary_.path();
 };
 
 TEST_F(Fetch, AnUnknownThingOrNoFolderIsRefused) {

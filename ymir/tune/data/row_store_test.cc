@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "ymir/base/file.h"
+#include "ymir/base/temp_folder.h"
 
 namespace ymir {
 namespace {
@@ -35,18 +36,14 @@ std::vector<std::int32_t> ids(const RowStore& store, std::size_t row) {
 
 class RowStores : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/ymir-rows-XXXXXX";
-    cache = ::mkdtemp(name);
-  }
-  void TearDown() override { fs::remove_all(cache); }
   Result<RowStore> open(const std::string& key) {
     return RowStore::open_or_build(cache, key, [this]() -> Result<RowContent> {
       ++num_built;
       return two_rows(8);
     });
   }
-  std::string cache;
+  const TempFolder temporary_{"rows"};
+  const std::string cache = temporary_.path();
   std::atomic<int> num_built{0};
 };
 

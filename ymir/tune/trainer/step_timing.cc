@@ -2,8 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ymir/base/file.h"
-#include "ymir/base/text.h"
+#include "ymir/base/machine.h"
 #include "ymir/tune/trainer/job_run_torch.h"
 
 namespace ymir {
@@ -18,22 +17,13 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-std::string cpu_model() {
-  const auto text = read_file("/proc/cpuinfo", 1 << 22);
-  if (!text) return "unknown cpu";
-  for (const std::string_view line : split(*text, '\n'))
-    if (line.starts_with("model name"))
-      return std::string(trim(line.substr(std::min(line.size(), line.find(':') + 1))));
-  return "unknown cpu";
-}
-
 }  // namespace
 
 std::optional<StepTiming> step_timing(const JobRun& job, const RunContext& context) {
   if (job.step_seconds.size() < kFirstDropped + kFewest) return std::nullopt;
   const std::vector<double> seconds(job.step_seconds.begin() + kFirstDropped,
                                     job.step_seconds.end());
-  static const std::string kCpu = cpu_model();
+  static const std::string kCpu = cpu().model;
   const JobSpec& spec = job.order.spec;
   StepTiming timing;
   timing.key.backbone = context.backbone.files.key;

@@ -11,25 +11,18 @@
 
 #include "ymir/base/file.h"
 #include "ymir/base/rng.h"
+#include "ymir/base/temp_folder.h"
 #include "ymir/tune/checkpoint/safetensors.h"
 #include "ymir/tune/session.h"
 
 namespace ymir::testing {
 
-// A folder of its own below the system's temporary one, removed at the end.
 class Workspace {
  public:
-  Workspace() {
-    char name[] = "/tmp/ymir-tune-XXXXXX";
-    folder_ = ::mkdtemp(name);
-  }
-  ~Workspace() { std::filesystem::remove_all(folder_); }
-  Workspace(const Workspace&) = delete;
-  Workspace& operator=(const Workspace&) = delete;
-  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  std::string path(const std::string& name) const { return folder_ / name; }
 
  private:
-  std::string folder_;
+  TempFolder folder_{"tune"};
 };
 
 inline constexpr int kWords = 40;

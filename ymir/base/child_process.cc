@@ -1,7 +1,8 @@
-#include "ymir/cluster/child_process.h"
+#include "ymir/base/child_process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -11,6 +12,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -30,7 +32,7 @@ constexpr int kChannel = 3;
     static_cast<void>(!::write(failure, &error, sizeof error));
     ::_exit(127);
   };
-  ::setsid();
+  if (spec.own_group) ::setsid();
   if (spec.dies_with_parent) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(127);  // it died before the line above
@@ -70,6 +72,15 @@ constexpr int kChannel = 3;
   ::_exit(127);
 }
 
+std::optional<std::string> find_in_path(const std::string& program) {
+  const char* path = std::getenv("PATH");
+  for (const std::string_view folder : split(path == nullptr ? "/usr/bin:/bin" : path, ':')) {
+    const std::string file = std::string(folder.empty() ? "." : folder) + "/" + program;
+    if (::access(file.c_str(), X_OK) == 0) return file;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<ProcessName> process_name(pid_t pid) {
@@ -94,7 +105,13 @@ void kill_process(const ProcessName& name) {
   }
 }
 
-Result<ChildProcess> ChildProcess::start(const Spec& spec) {
+Result<ChildProcess> ChildProcess::start(const Spec& asked) {
+  Spec spec = asked;
+  if (spec.program.find('/') == std::string::npos) {
+    const auto found = find_in_path(spec.program);
+    if (!found) return Error{ErrorCode::kUnavailable, spec.program + ": is not installed"};
+    spec.program = *found;
+  }
   std::vector<std::string> words{spec.program};
   words.insert(words.end(), spec.arguments.begin(), spec.arguments.end());
   std::vector<char*> arguments;
@@ -125,6 +142,7 @@ Result<ChildProcess> ChildProcess::start(const Spec& spec) {
                  spec.program + ": " + std::strerror(pid < 0 ? fork_error : error)};
   }
   ChildProcess child;
+  child.own_group_ = spec.own_group;
   child.name_ = process_name(pid).value_or(ProcessName{pid, ""});
   child.pidfd_ = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   if (child.pidfd_ < 0)
@@ -140,16 +158,21 @@ ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
   if (this == &other) return *this;
   stop();
   name_ = std::exchange(other.name_, {});
+  own_group_ = other.own_group_;
   pidfd_ = std::exchange(other.pidfd_, -1);
   ended_ = std::exchange(other.ended_, {});
   crashed_ = other.crashed_;
   return *this;
 }
 
+void ChildProcess::kill_all() const {
+  if (own_group_) ::kill(-name_.pid, SIGKILL);
+  ::kill(name_.pid, SIGKILL);
+}
+
 void ChildProcess::stop() {
   if (name_.pid > 0 && !ended_) {
-    ::kill(-name_.pid, SIGKILL);
-    ::kill(name_.pid, SIGKILL);
+    kill_all();
     ::waitpid(name_.pid, nullptr, 0);
   }
   if (pidfd_ >= 0) ::close(std::exchange(pidfd_, -1));
@@ -168,7 +191,7 @@ const std::optional<std::string>& ChildProcess::ended() {
       info.si_pid == 0)
     return ended_;
   // Before it is reaped its pid, and so the name of its group, can't be used again.
-  ::kill(-name_.pid, SIGKILL);
+  if (own_group_) ::kill(-name_.pid, SIGKILL);
   ::waitpid(name_.pid, nullptr, 0);
   const bool exited = info.si_code == CLD_EXITED;
   crashed_ = exited ? info.si_status != 0 : info.si_status != SIGKILL && info.si_status != SIGTERM;
@@ -178,7 +201,15 @@ const std::optional<std::string>& ChildProcess::ended() {
 }
 
 void ChildProcess::kill() {
-  if (name_.pid > 0 && !ended_) ::kill(-name_.pid, SIGKILL);
+  if (name_.pid > 0 && !ended_) kill_all();
+}
+
+const std::string& ChildProcess::wait() {
+  while (!ended()) {
+    pollfd end{pidfd_, POLLIN, 0};
+    ::poll(&end, 1, -1);
+  }
+  return *ended_;
 }
 
 void ChildProcess::signal(int number) {

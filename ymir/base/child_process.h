@@ -1,4 +1,4 @@
-// ChildProcess: one child in a process group of its own, watched by a pidfd.
+// ChildProcess: one child, usually in a process group of its own, watched by a pidfd.
 //
 // The child dies with the thread that started it (PR_SET_PDEATHSIG), has no descriptors but the
 // ones given, default signals (SIGUSR1 ignored: schedulers send it to everybody) and the cores
@@ -29,7 +29,7 @@ void kill_process(const ProcessName& name);
 class ChildProcess {
  public:
   struct Spec {
-    std::string program{};  // path
+    std::string program{};  // path; without a slash: looked for in PATH
     std::vector<std::string> arguments{};
     std::vector<int> cores{};  // empty: as the parent
     int channel = -1;          // becomes descriptor 3; -1: none
@@ -39,10 +39,11 @@ class ChildProcess {
     double cpu_seconds = 0;    // RLIMIT_CPU; 0 = none
     double memory_bytes = 0;   // RLIMIT_AS; 0 = none
     bool dies_with_parent = true;
+    bool own_group = true;  // false: of the parent's group, so that Ctrl-C reaches it too
   };
 
   // kUnavailable names the program and why it could not be run.
-  static Result<ChildProcess> start(const Spec& spec);
+  static Result<ChildProcess> start(const Spec& asked);
   ~ChildProcess();
   ChildProcess(ChildProcess&& other) noexcept;
   ChildProcess& operator=(ChildProcess&& other) noexcept;
@@ -53,9 +54,11 @@ class ChildProcess {
   // Looks once whether it has ended; how: "exit 3", "signal 9 (Killed)". What is left of its group
   // is killed then. Stays as it is once known.
   const std::optional<std::string>& ended();
+  // Waits for the end; how, as above.
+  const std::string& wait();
   bool crashed() const { return crashed_; }  // ended by a fault of its own: not 0, not SIGKILL
 
-  void kill();              // SIGKILL to the group
+  void kill();              // SIGKILL to the group, or to the process if it has none
   void signal(int number);  // to the process
   // Leaves the child alone from now on: it is somebody else's.
   void release();
@@ -63,8 +66,10 @@ class ChildProcess {
  private:
   ChildProcess() = default;
   void stop();
+  void kill_all() const;
 
   ProcessName name_{};
+  bool own_group_ = true;
   int pidfd_ = -1;
   std::optional<std::string> ended_{};
   bool crashed_ = false;
