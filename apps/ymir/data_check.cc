@@ -10,6 +10,7 @@
 #include "ymir/tune/data/conversation.h"
 #include "ymir/tune/data/dataset.h"
 #include "ymir/tune/data/image_processor.h"
+#include "ymir/tune/model/backbone_image.h"
 #include "ymir/tune/model_files.h"
 
 namespace ymir::cli {
@@ -53,7 +54,7 @@ Result<DataVerdict> check(const JobSpec& spec) {
   YMIR_TRY_ASSIGN(const ModelFiles model,
                   read_model_files(spec.model, tokenizer.get(), cache_folder()));
   YMIR_TRY(check_kind(spec, model.config));
-  YMIR_TRY(ModelWeights::open(spec.model));  // whole safetensors files, or file and tensor named
+  YMIR_TRY(check_weights(model));
   const DataRequest request = data_request(spec, model.config, "");
   if (request.image) YMIR_TRY(read_image_processor(spec.model, model.config));
   YMIR_TRY_ASSIGN(TaskData data, load_task_data(request, tokenizer.get()));

@@ -40,46 +40,65 @@ std::int64_t total_of(const std::vector<ImageEntry>& entries) {
 
 using Sources = std::map<std::string, TensorView>;
 
+Error refused(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
+
 Result<Sources> sources_of(const Family& family, const ModelWeights& weights,
-                           const std::string& folder) {
+                           const std::string& where) {
   Sources sources;
   for (const auto& [name, view] : weights.tensors()) {
     const std::string plain = family.plain_name(name);
     if (family.ignores(plain)) continue;
     if (!sources.emplace(plain, view).second)
-      return Error{ErrorCode::kInvalidArgument,
-                   fmt::format("{}: two tensors mean {}: {}", folder, plain, name)};
+      return refused(fmt::format("{}: two tensors mean {}: {}", where, plain, name));
   }
   return sources;
 }
 
-Result<> check_all_used(const Sources& sources, const std::vector<ImageEntry>& entries,
-                        const std::string& folder) {
+ImageParts parts_of(const ModelConfig& config, const Family& family, const Sources& sources) {
+  return {.pooler = family.head == HeadKind::kPooler && sources.contains("pooler.dense.weight") &&
+                    sources.contains("pooler.dense.bias"),
+          .output = sources.contains("lm_head.weight") && !config.tied_output};
+}
+
+// Every tensor of the layout is there as config.json says, and none beside it.
+Result<> check_sources(const Sources& sources, const std::vector<ImageEntry>& entries,
+                       const std::string& where) {
   std::set<std::string> used;
-  for (const ImageEntry& entry : entries) used.insert(entry.sources.begin(), entry.sources.end());
+  for (const ImageEntry& entry : entries) {
+    Shape expected = entry.shape;
+    for (std::size_t part = 0; part < entry.sources.size(); ++part) {
+      const std::string& name = entry.sources[part];
+      if (!entry.heights.empty()) expected[0] = entry.heights[part];
+      used.insert(name);
+      const auto found = sources.find(name);
+      if (found == sources.end())
+        return refused(fmt::format("{}: tensor is missing: {}", where, name));
+      const TensorView& tensor = found->second;
+      if (tensor.shape != expected)
+        return refused(fmt::format("{}: tensor {} is {}, config.json says {}", where, name,
+                                   shape_text(tensor.shape), shape_text(expected)));
+      const bool numbers = tensor.dtype == DType::kF64 || tensor.dtype == DType::kF32 ||
+                           tensor.dtype == DType::kF16 || tensor.dtype == DType::kBF16;
+      if (!numbers)
+        return refused(fmt::format("{}: tensor {} is {}, not floating point", where, name,
+                                   dtype_name(tensor.dtype)));
+    }
+  }
   for (const auto& [name, view] : sources)
     if (!used.contains(name))
-      return Error{ErrorCode::kInvalidArgument,
-                   fmt::format("{}: tensor belongs to no part of the model: {}", folder, name)};
+      return refused(fmt::format("{}: tensor belongs to no part of the model: {}", where, name));
   return Ok{};
 }
 
-Result<> copy_entry(const Sources& sources, const ImageEntry& entry, const std::string& folder,
-                    std::span<float> image) {
+// Where a fault lies, for people: the file, or the folder of several.
+const std::string& place_of(const ModelFiles& model) {
+  return model.weights.size() == 1 ? model.weights.front() : model.folder;
+}
+
+Result<> copy_entry(const Sources& sources, const ImageEntry& entry, std::span<float> image) {
   std::int64_t at = entry.offset;
-  Shape part_shape = entry.shape;
-  for (std::size_t part = 0; part < entry.sources.size(); ++part) {
-    const std::string& name = entry.sources[part];
-    if (!entry.heights.empty()) part_shape[0] = entry.heights[part];
-    const auto found = sources.find(name);
-    if (found == sources.end())
-      return Error{ErrorCode::kInvalidArgument,
-                   fmt::format("{}: tensor is missing: {}", folder, name)};
-    if (found->second.shape != part_shape)
-      return Error{ErrorCode::kInvalidArgument,
-                   fmt::format("{}: {} is {}, config.json says {}", folder, name,
-                               shape_text(found->second.shape), shape_text(part_shape))};
-    YMIR_TRY_ASSIGN(const std::vector<float> values, to_f32(found->second));
+  for (const std::string& name : entry.sources) {
+    YMIR_TRY_ASSIGN(const std::vector<float> values, to_f32(sources.at(name)));
     std::memcpy(image.data() + at, values.data(), values.size() * sizeof(float));
     at += static_cast<std::int64_t>(values.size());
   }
@@ -95,9 +114,9 @@ Result<> write_image(const std::string& path, DType dtype, std::int64_t count,
 Result<> build(const ModelFiles& model, const ImageParts& parts, const Sources& sources,
                const std::string& path32, const std::string& path16, bool with_bf16) {
   const auto entries = image_layout(model.config, parts, false);
-  YMIR_TRY(check_all_used(sources, entries, model.folder));
+  YMIR_TRY(check_sources(sources, entries, place_of(model)));
   std::vector<float> image(static_cast<std::size_t>(total_of(entries)));
-  for (const ImageEntry& entry : entries) YMIR_TRY(copy_entry(sources, entry, model.folder, image));
+  for (const ImageEntry& entry : entries) YMIR_TRY(copy_entry(sources, entry, image));
   if (!std::filesystem::exists(path32))
     YMIR_TRY(write_image(path32, DType::kF32, total_of(entries), std::as_bytes(std::span(image)),
                          model.key));
@@ -219,16 +238,21 @@ std::vector<ImageEntry> image_layout(const ModelConfig& config, const ImageParts
   return std::move(writer.entries);
 }
 
+Result<> check_weights(const ModelFiles& model) {
+  const Family& family = family_of(model.config.family);
+  YMIR_TRY_ASSIGN(const ModelWeights weights, ModelWeights::open(model.folder));
+  YMIR_TRY_ASSIGN(const Sources sources, sources_of(family, weights, place_of(model)));
+  const ImageParts parts = parts_of(model.config, family, sources);
+  return check_sources(sources, image_layout(model.config, parts, false), place_of(model));
+}
+
 Result<BackboneImage> BackboneImage::open(const ModelFiles& model, const std::string& cache,
                                           bool with_bf16) {
   const Family& family = family_of(model.config.family);
   YMIR_TRY_ASSIGN(const ModelWeights weights, ModelWeights::open(model.folder));
-  YMIR_TRY_ASSIGN(const Sources sources, sources_of(family, weights, model.folder));
+  YMIR_TRY_ASSIGN(const Sources sources, sources_of(family, weights, place_of(model)));
   BackboneImage image;
-  const ImageParts parts{family.head == HeadKind::kPooler &&
-                             sources.contains("pooler.dense.weight") &&
-                             sources.contains("pooler.dense.bias"),
-                         sources.contains("lm_head.weight") && !model.config.tied_output};
+  const ImageParts parts = parts_of(model.config, family, sources);
   const std::string folder = cache + "/images";
   YMIR_TRY(make_folders(folder));
   const std::string stem = fmt::format("{}/{}-v{}", folder, model.key.substr(0, 32), kVersion);

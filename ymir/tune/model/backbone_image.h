@@ -35,10 +35,15 @@ struct ImageParts {
 std::vector<ImageEntry> image_layout(const ModelConfig& config, const ImageParts& parts,
                                      bool matrices_only);
 
+// Whether the folder's files hold the weights of its config.json, without reading the numbers:
+// whole safetensors files, every tensor there, of the right shape and of a type that can be read,
+// and none that belongs to no part of the encoder (heads and position ids do not matter). Names
+// file and tensor.
+Result<> check_weights(const ModelFiles& model);
+
 class BackboneImage {
  public:
-  // Makes what is missing, then maps it. Every tensor of the model must be used or be one of those
-  // that are known not to matter (heads, position ids); else kInvalidArgument names it.
+  // Makes what is missing, then maps it; what check_weights refuses is refused.
   static Result<BackboneImage> open(const ModelFiles& model, const std::string& cache,
                                     bool with_bf16);
 
