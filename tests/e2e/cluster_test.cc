@@ -19,6 +19,7 @@
 #include "ymir/base/file.h"
 #include "ymir/base/hash.h"
 #include "ymir/base/json.h"
+#include "ymir/base/temp_folder.h"
 #include "ymir/base/text.h"
 #include "ymir/cluster/live_world.h"
 
@@ -44,9 +45,6 @@ std::vector<pid_t> children_of(pid_t pid) {
 class ClusterTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = "/tmp/ymir-e2e-XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
     options_.agents.folder = folder_ + "/run";
     options_.engine.emplace();
     options_.engine->agent = program("../ymir-agent");
@@ -60,9 +58,7 @@ class ClusterTest : public testing::Test {
     const pid_t agent = options_.engine ? agent_pid() : 0;
     world_.reset();
     if (const auto name = process_name(agent)) kill_process(*name);
-    if (HasFailure()) return;  // what is there tells why
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
+    if (HasFailure()) temporary_.keep();  // what is there tells why
   }
 
   void start() {
@@ -149,7 +145,8 @@ class ClusterTest : public testing::Test {
       }
     return order;
   }
-  std::string folder_;
+  TempFolder temporary_{"e2e"};
+  const std::string folder_ = temporary_.path();
   LiveWorldOptions options_;
   std::unique_ptr<LiveWorld> world_;
   std::vector<Event> heard_, unseen_;
@@ -519,20 +516,27 @@ TEST_F(ClusterTest, DataIsCheckedInAChild) {
   EXPECT_THAT(refused[JobId{4}], testing::Contains(testing::HasSubstr("longer than 1 s")));
 }
 
-TEST_F(ClusterTest, AHugeCheckKeepsNoOtherWaiting) {
+TEST_F(ClusterTest, AHugeCheckKeepsNoOtherWaitingAndEndsWhenItsJobIsCancelled) {
   options_.data_check.at_once = 2;
   options_.engine.reset();
   start();
   const auto check = [&](std::uint64_t job, std::map<std::string, std::string> tags) {
     return CheckData{JobId{job}, task(job, 30, std::move(tags)).spec};
   };
-
   ASSERT_TRUE(world_->request(check(1, {{"check_hangs", "yes"}})));
-  ASSERT_TRUE(world_->request(check(2, {})));
-  const auto second = hear<DataChecked>();
+  ASSERT_TRUE(world_->request(check(2, {{"check_hangs", "yes"}})));
+  ASSERT_TRUE(world_->request(check(3, {})));  // waits: both places are taken
 
-  ASSERT_TRUE(second);
-  EXPECT_EQ(second->job, JobId{2});
+  ASSERT_TRUE(world_->request(StopCheck{JobId{1}}));
+  const auto third = hear<DataChecked>();
+  ASSERT_TRUE(world_->request(check(4, {})));
+  const auto fourth = hear<DataChecked>();
+
+  ASSERT_TRUE(third && fourth);
+  EXPECT_EQ(third->job, JobId{3});
+  EXPECT_EQ(fourth->job, JobId{4});
+  EXPECT_TRUE(std::ranges::none_of(
+      heard_, [](const Event& event) { return std::holds_alternative<DataRefused>(event.body); }));
 }
 
 }  // namespace

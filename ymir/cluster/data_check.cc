@@ -12,8 +12,8 @@
 #include <optional>
 #include <utility>
 
+#include "ymir/base/child_process.h"
 #include "ymir/base/json.h"
-#include "ymir/cluster/child_process.h"
 #include "ymir/core/codec.h"
 
 namespace ymir {
@@ -179,6 +179,13 @@ Result<> DataCheck::start(const CheckData& order) {
   return Ok{};
 }
 
+void DataCheck::cancel(JobId job) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(waiting_, [job](const CheckData& order) { return order.job == job; });
+  if (const auto found = under_way_.find(job); found != under_way_.end())
+    found->second.request_stop();
+}
+
 void DataCheck::work(const std::stop_token& leave) {
   while (true) {
     CheckData order;
@@ -196,7 +203,7 @@ void DataCheck::work(const std::stop_token& leave) {
       const std::lock_guard lock(mutex_);
       under_way_.erase(order.job);
     }
-    if (stop.stop_requested()) continue;  // ymird ends: the next one asks again
+    if (stop.stop_requested()) continue;  // cancelled, or ymird ends: the next one asks again
     const std::lock_guard telling(telling_);
     done_(std::move(answer));
   }

@@ -4,7 +4,7 @@
 // The child reads the JobSpec as JSON from stdin and prints one JSON object: {"facts":{...}} or
 // {"faults":["file:line:column: text",...]}. It has limits of time, processor, memory and output;
 // a child that dies or prints something else gives a fault that says so. A few checks at a time, in
-// the order asked, on threads of their own; start() from any thread.
+// the order asked, on threads of their own; start() and cancel() from any thread.
 #pragma once
 
 #include <condition_variable>
@@ -43,6 +43,8 @@ class DataCheck {
 
   // kExhausted: too many wait. A job that waits already is not queued again.
   Result<> start(const CheckData& order);
+  // Nothing more is heard of this job: a check that waits is dropped, one under way is killed.
+  void cancel(JobId job);
 
  private:
   void work(const std::stop_token& leave);

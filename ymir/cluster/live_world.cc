@@ -103,6 +103,10 @@ void LiveWorld::acknowledge() {
 
 Result<> LiveWorld::request(const Action& action) {
   if (const auto* check = std::get_if<CheckData>(&action)) return data_check_->start(*check);
+  if (const auto* stop = std::get_if<StopCheck>(&action)) {
+    data_check_->cancel(stop->job);
+    return Ok{};
+  }
   {
     const std::lock_guard lock(mutex_);
     if (orders_.size() >= kMostOrders)

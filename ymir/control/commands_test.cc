@@ -7,6 +7,8 @@
 #include <mutex>
 #include <thread>
 
+#include "ymir/control/controller.h"
+#include "ymir/control/scripted_policy.h"
 #include "ymir/control/scripted_world.h"
 #include "ymir/core/codec.h"
 #include "ymir/store/check_log.h"

@@ -1,23 +1,24 @@
-// The fixture of the controller's tests: a scripted world, policy and beliefs, and a log in memory.
+// ControllerTest: a controller over one scripted place, driven event by event; at the end the log
+// is checked and folded again. For the tests of the controller's parts.
 #pragma once
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ymir/control/controller.h"
+#include "ymir/control/scripted_policy.h"
 #include "ymir/control/scripted_world.h"
 #include "ymir/core/codec.h"
 #include "ymir/store/check_log.h"
 
-namespace ymir::testing {
+namespace ymir {
 
 inline constexpr JobId kA{1}, kB{2}, kC{3};
 
-// A controller over one place, driven event by event.
 class ControllerTest : public ::testing::Test {
  protected:
   ControllerTest() {
@@ -99,4 +100,4 @@ inline Assignment spatial(JobId job, JobId partner, int gpus = 1) {
   return {.mode = Mode::kSpatial, .job = job, .partner = partner, .gpus = gpus};
 }
 
-}  // namespace ymir::testing
+}  // namespace ymir

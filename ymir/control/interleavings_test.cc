@@ -8,6 +8,8 @@
 #include <algorithm>
 
 #include "ymir/base/rng.h"
+#include "ymir/control/controller.h"
+#include "ymir/control/scripted_policy.h"
 #include "ymir/control/scripted_world.h"
 #include "ymir/core/codec.h"
 #include "ymir/store/check_log.h"
@@ -65,6 +67,7 @@ class WildWorld final : public World {
     }
     waiting_.insert(waiting_.begin(), later.begin(), later.end());
   }
+  void answer(const StopCheck&) {}  // too late: the answer may come all the same
   void answer(const CheckData& check) {
     say(DataChecked{check.job, {.steps_per_epoch = 10, .total_steps = 40, .backbone = "minilm"}});
   }

@@ -39,7 +39,12 @@ void Controller::check_data() {
     outbox_.emplace_back(CheckData{id, job.spec});
   }
   for (const JobId id : fresh) note(DataCheckStarted{id});
-  std::erase_if(checks_sent_, [&](const auto& e) { return !unchecked_.contains(e.first); });
+  std::erase_if(checks_sent_, [&](const auto& entry) {
+    if (unchecked_.contains(entry.first)) return false;
+    if (state_.jobs.at(entry.first).state == JobState::kCancelled)
+      outbox_.emplace_back(StopCheck{entry.first});
+    return true;
+  });
 }
 
 void Controller::stop_runs() {

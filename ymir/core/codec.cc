@@ -304,6 +304,7 @@ YMIR_KIND(StepReport);
 YMIR_KIND(StartRun);
 YMIR_KIND(StopRun);
 YMIR_KIND(CheckData);
+YMIR_KIND(StopCheck);
 #undef YMIR_KIND
 
 template <class Variant, std::size_t I = 0>

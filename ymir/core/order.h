@@ -53,6 +53,11 @@ struct CheckData {
   JobSpec spec{};
 };
 
-using Action = std::variant<StartRun, StopRun, CheckData>;
+// The answer is no longer wanted (the job was cancelled): what reads for it is ended.
+struct StopCheck {
+  JobId job{};
+};
+
+using Action = std::variant<StartRun, StopRun, CheckData, StopCheck>;
 
 }  // namespace ymir

@@ -1,0 +1,60 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ymir/control/controller_fixture.h"
+
+namespace ymir {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+using RoundTest = ControllerTest;
+
+TEST_F(RoundTest, DropsFromAPlanWhatChangedWhileItWasMade) {
+  policy_.plan = [&](const Snapshot& now) {
+    if (now.jobs.at(kA).run) {
+      world_.happen(JobFinished{.job = kA,
+                                .outcome = Outcome::kSucceeded,
+                                .reason = "target",
+                                .run = now.jobs.at(kA).run});
+      return std::vector{normal(kA), normal(kB)};
+    }
+    return std::vector{normal(kA)};
+  };
+  start(2);
+  submit({kA, kB});
+
+  round();
+
+  ASSERT_TRUE(state().wish);
+  EXPECT_THAT(state().wish->dropped, ElementsAre(normal(kA)));
+  ASSERT_THAT(state().wish->plan.assignments, SizeIs(1));
+  EXPECT_EQ(state().wish->plan.assignments[0].what, normal(kB));
+}
+
+TEST_F(RoundTest, KeepsTheOldPlanWhenARoundFails) {
+  class Broken final : public Policy {
+   public:
+    std::string_view name() const override { return "broken"; }
+    Result<Decision> decide(const Round&) const override {
+      return Error{ErrorCode::kExhausted, "no plan within the effort"};
+    }
+  } broken;
+  auto made = Controller::create(options_, world_, *log_, broken, beliefs_.bind());
+  ASSERT_TRUE(made);
+  controller_ = *std::move(made);
+  happen({PlaceReady{.place = PlaceId{1}, .num_slots = 1}});
+
+  submit({kA});
+
+  EXPECT_FALSE(state().wish);
+  const auto events = log_->read(1, 100);
+  const auto skipped = std::ranges::find_if(
+      *events, [](const Event& event) { return std::holds_alternative<RoundSkipped>(event.body); });
+  ASSERT_NE(skipped, events->end());
+  EXPECT_EQ(std::get<RoundSkipped>(skipped->body).why, "no plan within the effort");
+}
+
+}  // namespace
+}  // namespace ymir
