@@ -35,6 +35,12 @@ std::string why_of(const JobView& job) {
   return job.result ? job.result->text : "";
 }
 
+// With the interval that the baseline leaves: a predicted one is no measurement.
+std::string actual_gain(const TransferSettled& settled) {
+  return fmt::format("{}{:.2f}x ({:.2f}-{:.2f}) {}", settled.censored ? "<= " : "", settled.actual,
+                     settled.range.p10, settled.range.p90, settled.baseline);
+}
+
 std::vector<Cell> row_of(const JobView& job) {
   std::vector<Cell> row{{to_string(job.id)}, {job.spec.name}, ended_by(job)};
   if (job.transfers.empty()) {
@@ -52,9 +58,7 @@ std::vector<Cell> row_of(const JobView& job) {
     const bool unjudged = merge.verdict == Transfer::Verdict::kOpen && job.ended();
     row.push_back({unjudged ? "ended first" : kVerdicts[verdict], kColors[verdict]});
     row.push_back({fmt::format("{:.2f}x ({:.2f}-{:.2f})", speedup.p50, speedup.p10, speedup.p90)});
-    row.push_back({merge.settled ? fmt::format("{}{:.2f}x {}", merge.settled->censored ? "<= " : "",
-                                               merge.settled->actual, merge.settled->baseline)
-                                 : ""});
+    row.push_back({merge.settled ? actual_gain(*merge.settled) : ""});
   }
   const double whole = job.finished ? (*job.finished - job.submitted).count() : 0;
   row.push_back({metric_text(job)});

@@ -311,6 +311,9 @@ ApiResponse Api::list_jobs(const Call& call) {
   filter.limit = static_cast<std::size_t>(*limit);
   filter.owner = call.query("owner");
   filter.state = call.query("state");
+  if (const auto names = job_state_names();
+      !filter.state.empty() && std::ranges::find(names, filter.state) == names.end())
+    return error_response(400, "bad_request", "no such state: " + fit(filter.state, 40), "state");
   if (const std::string after = call.query("after"); !after.empty()) {
     const auto id = parse_job_id(after);
     if (!id) return error_response(400, "bad_request", "no such job: " + fit(after, 40), "after");

@@ -10,6 +10,7 @@
 
 #include "ymir/api/api_fake.h"
 #include "ymir/base/json.h"
+#include "ymir/base/temp_folder.h"
 
 namespace ymir {
 namespace {
@@ -176,13 +177,29 @@ TEST(Api, ALongPollEndsWhenSomethingHappens) {
   EXPECT_EQ(events["data"].size(), 1u);
 }
 
+TEST(Api, AnUnknownJobOrStateInAQueryIsToldAndNotTakenForNothing) {
+  FakeService service;
+  Api api(service.backend());
+  api.handle(post("/v1/jobs", kJob));
+
+  const auto events = api.handle(get("/v1/events", {{"job", "j999"}}));
+  const auto no_id = api.handle(get("/v1/events", {{"job", "x"}}));
+  const auto state = api.handle(get("/v1/jobs", {{"state", "wat"}}));
+  const auto good = api.handle(get("/v1/jobs", {{"state", "submitted"}}));
+
+  EXPECT_EQ(events.status, 404);
+  EXPECT_EQ(no_id.status, 400);
+  EXPECT_EQ(state.status, 400);
+  EXPECT_NE(state.body.find("no such state: wat"), std::string::npos);
+  EXPECT_EQ(good.status, 200);
+}
+
 TEST(Api, LogsComeInPiecesFromTheJobsOwnFolder) {
   FakeService service;
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("ymir-api-" + std::to_string(getpid()));
+  const TempFolder folder("api");
   std::filesystem::create_directories(folder / "j1");
   std::ofstream(folder / "j1/metrics.jsonl") << "hello\n";
-  service.artifacts = folder.string();
+  service.artifacts = folder.path();
   Api api(service.backend());
   api.handle(post("/v1/jobs", kJob));
 
@@ -192,7 +209,6 @@ TEST(Api, LogsComeInPiecesFromTheJobsOwnFolder) {
   EXPECT_EQ(whole.body, "hello\n");
   EXPECT_EQ(whole.headers.at("X-Ymir-Next-Offset"), "6");
   EXPECT_EQ(rest.body, "");
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ymir/api/card_text.h"
 #include "ymir/api/job_file.h"
 #include "ymir/base/json.h"
 #include "ymir/core/codec.h"
@@ -17,12 +18,6 @@ Json id_or_null(JobId id) { return id ? Json(to_string(id)) : Json(nullptr); }
 
 Json time_or_null(const std::optional<Time>& time) {
   return time ? Json(to_seconds(*time)) : Json(nullptr);
-}
-
-// What the job is judged by.
-std::string judged_metric(const JobSpec& spec) {
-  if (!spec.target.metric.empty()) return spec.target.metric;
-  return spec.metrics.empty() ? "" : spec.metrics.front();
 }
 
 Json metric_of(const JobView& job) {
@@ -111,6 +106,7 @@ Json transfer_json(const Transfer& transfer) {
              {"extra_s", 0.0}};
   if (transfer.settled) {
     shown["actual"] = transfer.settled->actual;
+    shown["actual_range"] = interval(transfer.settled->range);
     shown["censored"] = transfer.settled->censored;
     shown["baseline"] = transfer.settled->baseline;
     shown["extra_s"] = transfer.settled->extra.count();
@@ -263,6 +259,30 @@ std::string job_view(const Snapshot& now, const StepReports& progress, const Job
   return canonical(shown);
 }
 
+namespace {
+
+// What was tried, oldest first, then what the newest plan wants, unless that is the last of them.
+Json cards_of(const Snapshot& now, const JobView& job) {
+  Json cards = Json::array();
+  for (const Transfer& transfer : job.transfers) {
+    const Assignment what{.mode = transfer.mode,
+                          .job = job.id,
+                          .partner = transfer.partner,
+                          .gpus = 1,
+                          .strength = transfer.strength};
+    cards.push_back(
+        describe_card(job, what, transfer.card, transfer.settled ? &*transfer.settled : nullptr));
+  }
+  const PlannedAssignment* line = planned(now, job.id);
+  const bool told = line != nullptr && line->what.partner && !job.transfers.empty() &&
+                    job.transfers.back().partner == *line->what.partner;
+  if (line != nullptr && !told)
+    cards.push_back(describe_card(job, line->what, line->card, nullptr));
+  return cards;
+}
+
+}  // namespace
+
 std::string explain_view(const Snapshot& now, const JobView& job) {
   const Pairing pairing = pairing_of(now, job);
   Json shown{{"id", to_string(job.id)},
@@ -295,6 +315,7 @@ std::string explain_view(const Snapshot& now, const JobView& job) {
   shown["transfers"] = Json::array();
   for (const Transfer& transfer : job.transfers)
     shown["transfers"].push_back(transfer_json(transfer));
+  shown["cards"] = cards_of(now, job);
   return canonical(shown);
 }
 

@@ -100,6 +100,7 @@ struct TransferSettled {
   double similarity = 0;
   Interval predicted{};    // speed-up
   double actual = 0;       // speed-up, against the baseline
+  Interval range{};        // of `actual`, as wide as the baseline is uncertain; 0: not known
   bool censored = false;   // actual is only an upper bound (split or never reached)
   std::string baseline{};  // measured predicted
   bool kept = true;        // false: it was split

@@ -279,6 +279,10 @@ void fields(V& v, CheckData& x) {
   v("job", x.job);
   v("spec", x.spec);
 }
+template <class V>
+void fields(V& v, StopCheck& x) {
+  v("job", x.job);
+}
 
 // --- events ---
 template <class V>
@@ -369,6 +373,7 @@ void fields(V& v, TransferSettled& x) {
   v("similarity", x.similarity);
   v("predicted", x.predicted);
   v("actual", x.actual);
+  v("range", x.range);
   v("censored", x.censored);
   v("baseline", x.baseline);
   v("kept", x.kept);

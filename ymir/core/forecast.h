@@ -35,6 +35,7 @@ struct TransferOutlook {
   bool literal_rule_failed = false;   // the metric has not improved over evaluation 0 / two epochs
   std::string baseline{};             // measured, predicted or prior
   double observed = 0, expected = 0;  // metric now, and what solo would have now
+  double deviation = 0;               // standard deviation of `expected`
   // Expected seconds saved by going back to the job's own checkpoint; < 0: going on is sooner.
   double restart_saves = 0;
 };

@@ -39,6 +39,12 @@ bool needs_answers(const std::string& metric) {
   return std::find(kOfAnswers.begin(), kOfAnswers.end(), metric) != kOfAnswers.end();
 }
 
+std::string judged_metric(const JobSpec& spec) {
+  if (!spec.target.metric.empty()) return spec.target.metric;
+  if (!spec.metrics.empty()) return spec.metrics.front();
+  return default_metric(spec.kind);
+}
+
 bool larger_is_better(const std::string& metric) {
   for (const std::string_view name : kSmallerIsBetter)
     if (metric == name) return false;

@@ -137,6 +137,9 @@ struct DataFacts {
 std::string default_metric(TaskKind kind);
 // bleu, rouge_1, rouge_2, rouge_l, exact_match, answer_f1: of answers that a language model writes.
 bool needs_answers(const std::string& metric);
+// The metric that decides what is best and whether the target is reached: the target's, else the
+// first one reported, else the default of its kind.
+std::string judged_metric(const JobSpec& spec);
 // True when larger is better. loss and perplexity are the other kind.
 bool larger_is_better(const std::string& metric);
 // `value` meets the target: >= or <= by the metric's direction; NaN never does.

@@ -34,6 +34,13 @@ std::string to_string(JobState state) {
   return "unknown";
 }
 
+std::vector<std::string> job_state_names() {
+  std::vector<std::string> names;
+  for (int state = 0; state <= static_cast<int>(JobState::kCancelled); ++state)
+    names.push_back(to_string(static_cast<JobState>(state)));
+  return names;
+}
+
 int rank_of(const JobView& job) {
   switch (job.state) {
     case JobState::kSubmitted:

@@ -149,6 +149,8 @@ struct Snapshot {
 };
 
 std::string to_string(JobState state);
+// In the order of the enumeration.
+std::vector<std::string> job_state_names();
 int rank_of(const JobView& job);  // of its state, service.md 2.1: 0 submitted .. 6 ended
 
 }  // namespace ymir

@@ -103,6 +103,7 @@ TransferOutlook outlook_of(const Snapshot& now, const Knowledge& knowledge, cons
   outlook.epochs = step / per_epoch;
   outlook.observed = value_of(metric, points.back().error);
   outlook.expected = value_of(metric, alone.expected_error(step));
+  outlook.deviation = alone.deviation(step);
   outlook.literal_rule_failed = never_improved(job, transfer, points);
   outlook.restart_saves =
       belief.lost_by_going_on(step, own_step(job)) * step_seconds(knowledge, job) -
@@ -134,18 +135,23 @@ TransferSettled settle(const Snapshot& now, const Knowledge& knowledge, const Jo
   double lost_steps = 0;
   if (!settled.kept) {
     // What the evaluations made of it; had it gone on, it might have been even less.
-    settled.actual = belief.speedup().p50;
+    settled.range = belief.speedup();
+    settled.actual = settled.range.p50;
     settled.censored = true;
     lost_steps = job.merged ? belief.lost_by_going_on(0, own_step(job)) : last;
   } else if (job.result->target_reached) {
     const double with =
         crossing(points, goal_of(job), static_cast<double>(job.result->step - transfer.from_step));
     settled.actual = baseline.steps.p50 / std::max(with, 1.0);
+    settled.range = {baseline.steps.p10 / std::max(with, 1.0), settled.actual,
+                     baseline.steps.p90 / std::max(with, 1.0)};
     lost_steps = static_cast<double>(job.result->step - transfer.from_step) -
                  (noticed_at(baseline.steps.p50, steps_between_evaluations(job), total_steps(job)) -
                   own_step(job));
   } else {
-    settled.actual = baseline.steps.p50 / std::max(last, total_steps(job));
+    const double with = std::max(last, total_steps(job));
+    settled.actual = baseline.steps.p50 / with;
+    settled.range = {baseline.steps.p10 / with, settled.actual, baseline.steps.p90 / with};
     settled.censored = true;
     lost_steps = total_steps(job) - baseline.steps.p50;
   }

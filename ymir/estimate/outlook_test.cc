@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "ymir/estimate/card.h"
 #include "ymir/estimate/test_world.h"
 
 namespace ymir {
@@ -118,7 +117,7 @@ TEST(Outlook, SeesASourceThatLiftsTheTargetAndThenHoldsItBack) {
   const TransferOutlook judged = outlook_after(kMeasuresAfterNews, 4);
 
   EXPECT_DOUBLE_EQ(judged.epochs, 2);
-  EXPECT_LT(judged.observed, judged.expected - 0.1);
+  EXPECT_LT(judged.observed, judged.expected - judged.deviation);
   EXPECT_LT(judged.helps, 0.35);
   EXPECT_GT(judged.restart_saves, 0);
 }
@@ -130,7 +129,8 @@ TEST(Outlook, KeepsARunThatIsBehindAPredictionWhichPromisedTooMuch) {
   const TransferOutlook judged = outlook_after(kThingsAfterLiving, 4);
 
   EXPECT_GT(judged.observed, kThingsAfterLiving.alone[3]);  // helped, by the measured curve
-  EXPECT_LT(judged.observed, judged.expected);              // not by the predicted one
+  EXPECT_LT(judged.observed, judged.expected);              // not by the predicted one,
+  EXPECT_LT(judged.expected - judged.observed, 2 * judged.deviation);  // which is that uncertain
   EXPECT_GT(judged.helps, 0.5);
   EXPECT_LT(judged.restart_saves, 0);
 }
@@ -208,6 +208,27 @@ TEST(Settle, AHelpfulTransferGetsItsSpeedUpWhenTheTargetIsMet) {
   EXPECT_TRUE(pair.world.estimator().settle(pair.world.now()).empty());
 }
 
+TEST(Settle, APredictedBaselineLeavesAnIntervalThatHoldsTheMeasuredGain) {
+  const Measured& m = kThingsAfterLiving;
+  Snapshot now = merged_after(m, m.with.size());
+  JobView& job = now.jobs.at(JobId{1});
+  job.state = JobState::kSucceeded;
+  job.result = JobFinished{.job = JobId{1},
+                           .outcome = Outcome::kSucceeded,
+                           .reason = "target",
+                           .target_reached = true,
+                           .step = 56};
+  now.runs.clear();
+
+  const TransferSettled settled = settlements(now, Knowledge()).at(0);
+
+  const double measured = 67.6 / 55;  // crossings of .80: alone, and with
+  EXPECT_EQ(settled.baseline, "predicted");
+  EXPECT_LT(settled.range.p10, measured);
+  EXPECT_GT(settled.range.p90, measured);
+  EXPECT_EQ(settled.range.p50, settled.actual);
+}
+
 TEST(Settle, ASplitOneIsAnUpperBoundBelowOneAndCostsTime) {
   Pair pair;
   for (int i = 0; i < 4; ++i) pair.world.advance(pair.run, pair.target, 0.3);
@@ -246,32 +267,6 @@ TEST(Settle, ACancelledJobSaysNothing) {
       .job = pair.target, .outcome = Outcome::kCancelled, .reason = "cancelled", .run = pair.run});
 
   EXPECT_TRUE(pair.world.estimator().settle(pair.world.now()).empty());
-}
-
-TEST(Card, SaysEveryNumberWithItsIntervalAndWhatBecameOfIt) {
-  JobView job;
-  job.id = JobId{7};
-  job.spec.name = "tweets";
-  Card card;
-  card.speedup = {0.9, 1.4, 2.1};
-  card.helps = 0.8;
-  card.explores = true;
-  card.similarity_name = "probe";
-  const TransferSettled settled{
-      .actual = 0.8, .censored = true, .baseline = "predicted", .kept = false};
-
-  const std::string before =
-      describe_card(job, {Mode::kTemporal, JobId{7}, JobId{3}, 1, 0.5}, card, nullptr);
-  const std::string after =
-      describe_card(job, {Mode::kTemporal, JobId{7}, JobId{3}, 1, 0.5}, card, &settled);
-  const std::string alone = describe_card(job, {Mode::kNormal, JobId{7}, {}, 2, 1}, card, nullptr);
-
-  EXPECT_NE(before.find("after j3, from 0.5 of its adapter, 1 GPU"), std::string::npos);
-  EXPECT_NE(before.find("1.40 (0.90 .. 2.10)"), std::string::npos);
-  EXPECT_NE(before.find("exploration budget"), std::string::npos);
-  EXPECT_NE(before.find("not yet"), std::string::npos);
-  EXPECT_NE(after.find("at most 0.80 against the predicted baseline, split"), std::string::npos);
-  EXPECT_EQ(alone.find("gain"), std::string::npos);
 }
 
 }  // namespace

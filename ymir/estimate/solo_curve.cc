@@ -151,11 +151,6 @@ std::int64_t ClassPriors::rows(const std::string& key) const {
 
 // --- from the snapshot ---
 
-std::string judged_metric(const JobSpec& spec) {
-  if (!spec.target.metric.empty()) return spec.target.metric;
-  return spec.metrics.empty() ? std::string() : spec.metrics.front();
-}
-
 bool has_target(const JobSpec& spec) { return !spec.target.metric.empty(); }
 
 std::string class_key(const JobView& job) {

@@ -79,7 +79,6 @@ class ClassPriors {
 };
 
 // --- from the snapshot ---
-std::string judged_metric(const JobSpec& spec);  // of the target, else the first one reported
 bool has_target(const JobSpec& spec);
 std::string class_key(const JobView& job);
 double error_of(const std::string& metric, double value);

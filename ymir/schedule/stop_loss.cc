@@ -15,11 +15,6 @@ const Transfer* open_transfer(const JobView& job, RunId run) {
   return nullptr;
 }
 
-std::string judged_metric(const JobSpec& spec) {
-  if (!spec.target.metric.empty()) return spec.target.metric;
-  return spec.metrics.empty() ? std::string() : spec.metrics.front();
-}
-
 // The job's quality where its own path stopped, before it took anything from a partner.
 std::optional<double> own_quality(const JobView& job, const std::string& metric) {
   if (!job.profile) return std::nullopt;
@@ -45,9 +40,11 @@ bool restart_is_sooner(const JobView& job, const TransferOutlook& outlook, doubl
 }
 
 std::string describe(const TransferOutlook& outlook, std::string_view rule) {
-  return fmt::format("{} at epoch {:.2f}: P(helps) {:.2f}, metric {:.4g}, alone {:.4g} ({})", rule,
-                     outlook.epochs, outlook.helps, outlook.observed, outlook.expected,
-                     outlook.baseline.empty() ? "no baseline" : outlook.baseline);
+  return fmt::format(
+      "{} at epoch {:.2f}: P(sooner than going back) {:.2f}, metric {:.4g}, alone "
+      "{:.4g} +- {:.2g} ({})",
+      rule, outlook.epochs, outlook.helps, outlook.observed, outlook.expected, outlook.deviation,
+      outlook.baseline.empty() ? "no baseline" : outlook.baseline);
 }
 
 // Which rule splits now; empty when none does.

@@ -98,12 +98,6 @@ Result<Progress> decode_progress(std::string_view text) {
   }
 }
 
-std::string judged_metric(const JobSpec& spec) {
-  if (!spec.target.metric.empty()) return spec.target.metric;
-  if (!spec.metrics.empty()) return spec.metrics.front();
-  return default_metric(spec.kind);
-}
-
 std::int64_t total_steps(const JobSpec& spec, std::int64_t steps_per_epoch) {
   if (spec.stop.max_steps > 0) return spec.stop.max_steps;
   return std::max<std::int64_t>(1, spec.stop.max_epochs * steps_per_epoch);

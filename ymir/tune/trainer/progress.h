@@ -52,8 +52,6 @@ Result<Progress> decode_progress(std::string_view json);
 
 // --- pure rules ---
 
-// The metric that decides what is best and whether the target is reached.
-std::string judged_metric(const JobSpec& spec);
 std::int64_t total_steps(const JobSpec& spec, std::int64_t steps_per_epoch);
 // Steps between evaluations, at least 1.
 std::int64_t evaluation_interval(const JobSpec& spec, std::int64_t steps_per_epoch);

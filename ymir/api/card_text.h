@@ -1,4 +1,4 @@
-// The estimator's card of a decision, as text for people (`ymir explain`, result folders): every
+// The estimator's card of a decision, as text for people (`ymir explain`): every
 // number with its interval and where it comes from (estimator.md 1). Pure, any thread.
 #pragma once
 

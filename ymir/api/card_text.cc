@@ -1,4 +1,4 @@
-#include "ymir/estimate/card.h"
+#include "ymir/api/card_text.h"
 
 #include <fmt/format.h>
 
@@ -49,10 +49,12 @@ std::string describe_card(const JobView& job, const Assignment& what, const Card
   if (what.mode == Mode::kNormal) return text;
   text += fmt::format("TranWt       {:.2f}\n", card.transfer_weight);
   if (!settled) return text + "realised     not yet\n";
-  return text + fmt::format("realised     speed-up {}{:.2f} against the {} baseline, {}, lost {}\n",
-                            settled->censored ? "at most " : "", settled->actual, settled->baseline,
-                            settled->kept ? "kept" : "split",
-                            format_duration(settled->extra.count()));
+  return text + fmt::format(
+                    "realised     speed-up {}{:.2f} ({:.2f} .. {:.2f}) against the {} "
+                    "baseline, {}, lost {}\n",
+                    settled->censored ? "at most " : "", settled->actual, settled->range.p10,
+                    settled->range.p90, settled->baseline, settled->kept ? "kept" : "split",
+                    format_duration(settled->extra.count()));
 }
 
 }  // namespace ymir
