@@ -67,10 +67,9 @@ int follow(const Globals& globals, const HttpClient& client, std::set<std::strin
       failed = failed || state == "failed" || (state == "cancelled" && options.until != state);
     }
     const auto page = read_events(client, "", after, first || open.empty() ? 0 : kPollSeconds);
-    if (interrupted()) {
-      std::fprintf(stderr, "ymir: interrupted; the jobs go on (`ymir watch` follows them again)\n");
-      return kInterrupted;
-    }
+    if (interrupted())
+      return tell(globals, kInterrupted, "interrupted; the jobs go on",
+                  "`ymir watch` follows them again");
     if (!page) return tell_service(globals, page.error());
     for (const Event& event : page->events)
       for (const std::string& job : options.jobs)
@@ -115,14 +114,22 @@ int submit(const Globals& globals, const SubmitOptions& options) {
   const auto inputs = read_good_jobs(globals, options.files, &exit);
   if (!inputs) return exit;
   if (options.dry_run) {
+    Json faults = Json::array(), files = Json::array();
     for (const JobInput& input : *inputs) {
       const DataVerdict verdict = check_job_data(input.spec);
-      for (const std::string& fault : verdict.faults)
-        std::fprintf(stderr, "%s: %s\n", input.file.c_str(), fault.c_str());
-      if (!verdict.faults.empty()) exit = kUsage;
-      if (verdict.faults.empty()) print(write_job_file(input.spec));
+      for (const std::string& fault : verdict.faults) {
+        faults.push_back({{"file", input.file}, {"message", fault}});
+        if (!globals.json) std::fprintf(stderr, "%s: %s\n", input.file.c_str(), fault.c_str());
+      }
+      if (!verdict.faults.empty()) continue;
+      const std::string text = write_job_file(input.spec);
+      files.push_back({{"file", input.file}, {"job_file", text}});
+      if (!globals.json) print(text);
     }
-    return exit;
+    if (globals.json) print(canonical({{"data", files}, {"has_more", false}}) + "\n");
+    if (faults.empty()) return kDone;
+    return tell_faults(globals, kUsage, "faults in the data, nothing was submitted",
+                       canonical(faults));
   }
   const auto client = connect(globals);
   if (!client) return tell_service(globals, client.error());
@@ -223,11 +230,6 @@ int show(const Globals& globals, const std::string& path) {
   return kDone;
 }
 
-std::string interval_text(const Json& x, const char* unit) {
-  return fmt::format("{:.3g}{} ({:.3g} to {:.3g})", x.value("p50", 0.0), unit, x.value("p10", 0.0),
-                     x.value("p90", 0.0));
-}
-
 int explain(const Globals& globals, const std::string& job) {
   const auto client = connect(globals);
   if (!client) return tell_service(globals, client.error());
@@ -252,28 +254,17 @@ int explain(const Globals& globals, const std::string& job) {
       out += fmt::format(", GPU price {:.3g}", price.get<double>());
     out += "\n";
   }
-  if (const Json& choice = (*json)["choice"]; choice.is_object()) {
-    const Json& card = choice["card"];
-    out += fmt::format("   chosen   {}", choice.value("mode", ""));
-    if (choice["partner"].is_string())
-      out += fmt::format(" with {} (strength {:.2g})", shown(choice["partner"]),
-                         choice.value("strength", 1.0));
-    out += fmt::format(", {} GPU, regret of the next best {}\n", choice["gpus"].dump(),
-                       choice["regret"].dump());
-    out += fmt::format(
-        "   believed time {}; alone {}; speed-up {}; helps with P = {:.2f} ({})\n",
-        interval_text(card["seconds"], " s"), interval_text(card["solo_seconds"], " s"),
-        interval_text(card["speedup"], "x"), card.value("helps", 0.0), card.value("source", ""));
-  }
+  if (const Json& choice = (*json)["choice"]; choice.is_object())
+    out += fmt::format("   chosen   {}, {} GPU, regret of the next best {}\n",
+                       choice.value("mode", ""), choice["gpus"].dump(), choice["regret"].dump());
   for (const Json& transfer : json->value("transfers", Json::array())) {
-    out += fmt::format("   merge    {} with {}: {}, predicted {}", transfer.value("mode", ""),
-                       transfer.value("partner", ""), transfer.value("verdict", ""),
-                       interval_text(transfer["predicted"], "x"));
-    if (transfer["actual"].is_number())
-      out += fmt::format(", actual {:.3g}x", transfer["actual"].get<double>());
+    out += fmt::format("   merge    {} with {}: {}", transfer.value("mode", ""),
+                       transfer.value("partner", ""), transfer.value("verdict", ""));
     if (const std::string why = transfer.value("why", ""); !why.empty()) out += ", because " + why;
     out += "\n";
   }
+  for (const Json& card : json->value("cards", Json::array()))
+    out += "\n" + card.get<std::string>();
   print(out);
   return kDone;
 }
@@ -374,19 +365,26 @@ int command_all(const Globals& globals, const std::vector<std::string>& jobs, co
   return exit;
 }
 
+// What is no id is told at once; a name that is none may be of any length.
+std::string id_fault(const std::string& text) {
+  if (parse_job_id(text)) return "";
+  return "no job id: " + fit(text, 40) + " (ids look like j3; `ymir ls` lists them)";
+}
+
+// The option `job` or `jobs` of most verbs; CLI11 turns the fault into bad usage.
+template <class Value>
+CLI::Option* job_option(CLI::App& app, Value& value, const std::string& help) {
+  const char* name = std::is_same_v<Value, std::string> ? "job" : "jobs";
+  return app.add_option(name, value, help)->check(CLI::Validator(id_fault, "ID"));
+}
+
 Run command_verb(CLI::App& app, const char* command, const char* done, bool ask) {
   auto jobs = std::make_shared<std::vector<std::string>>();
-  app.add_option("jobs", *jobs, "job ids")->required();
+  job_option(app, *jobs, "job ids")->required();
   return [=](const Globals& globals) {
     if (ask && !confirmed(globals, *jobs)) return tell(globals, kFailed, "nothing was done");
     return command_all(globals, *jobs, command, done);
   };
-}
-
-std::shared_ptr<std::string> job_option(CLI::App& app) {
-  auto job = std::make_shared<std::string>();
-  app.add_option("job", *job, "job id, e.g. j3")->required();
-  return job;
 }
 
 }  // namespace
@@ -404,23 +402,26 @@ Run ls_verb(CLI::App& app) {
   auto options = std::make_shared<ListOptions>();
   app.add_flag("--mine", options->mine, "only my jobs");
   app.add_flag("--watch", options->watch, "draw again every second");
-  app.add_option("--in", options->state, "only jobs in this state, e.g. running");
+  app.add_option("--in", options->state, "only jobs in this state, e.g. running")
+      ->check(CLI::IsMember(job_state_names()));
   return [options](const Globals& globals) { return ls(globals, *options); };
 }
 
 Run describe_verb(CLI::App& app) {
-  return [job = job_option(app)](const Globals& globals) {
-    return show(globals, "/v1/jobs/" + url_encode(*job));
-  };
+  auto job = std::make_shared<std::string>();
+  job_option(app, *job, "job id, e.g. j3")->required();
+  return [job](const Globals& globals) { return show(globals, "/v1/jobs/" + *job); };
 }
 
 Run explain_verb(CLI::App& app) {
-  return [job = job_option(app)](const Globals& globals) { return explain(globals, *job); };
+  auto job = std::make_shared<std::string>();
+  job_option(app, *job, "job id, e.g. j3")->required();
+  return [job](const Globals& globals) { return explain(globals, *job); };
 }
 
 Run events_verb(CLI::App& app) {
   auto options = std::make_shared<StreamOptions>();
-  app.add_option("job", options->job, "job id; none: all events");
+  job_option(app, options->job, "job id; none: all events");
   app.add_flag("-f,--follow", options->follow, "go on as events come");
   app.add_option("--since", options->since, "only after this seq")->check(CLI::NonNegativeNumber);
   return [options](const Globals& globals) { return events(globals, *options); };
@@ -428,15 +429,16 @@ Run events_verb(CLI::App& app) {
 
 Run logs_verb(CLI::App& app) {
   auto options = std::make_shared<StreamOptions>();
-  app.add_option("job", options->job, "job id, e.g. j3")->required();
+  job_option(app, options->job, "job id, e.g. j3")->required();
   app.add_flag("-f,--follow", options->follow, "go on as lines come");
   return [options](const Globals& globals) { return logs(globals, *options); };
 }
 
 Run watch_verb(CLI::App& app) {
   auto options = std::make_shared<WatchOptions>();
-  app.add_option("jobs", options->jobs, "job ids; none: all jobs");
-  app.add_option("--until", options->until, "stop following a job in this state");
+  job_option(app, options->jobs, "job ids; none: all jobs");
+  app.add_option("--until", options->until, "stop following a job in this state")
+      ->check(CLI::IsMember(job_state_names()));
   app.add_option("--give-up", options->timeout, "seconds after which to stop (exit code 1)");
   return [options](const Globals& globals) { return watch(globals, *options); };
 }

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <thread>
 
@@ -16,6 +15,7 @@
 #include "apps/ymir/verb.h"
 #include "ymir/base/file.h"
 #include "ymir/base/json.h"
+#include "ymir/base/machine.h"
 #include "ymir/base/text.h"
 #include "ymir/store/artifacts.h"
 #include "ymir/tune/data/fetch.h"
@@ -100,20 +100,10 @@ Finding check_daemon(const Globals& globals) {
 }
 
 Finding check_cpu() {
-  std::ifstream info("/proc/cpuinfo");
-  std::string line, model = "unknown", flags;
-  while (std::getline(info, line)) {
-    const auto colon = line.find(':');
-    if (colon == std::string::npos) continue;
-    const auto key = trim(std::string_view(line).substr(0, colon));
-    if (key == "model name") model = trim(std::string_view(line).substr(colon + 1));
-    if (key == "flags") flags = line.substr(colon);
-  }
-  const bool bf16 =
-      flags.find("avx512_bf16") != std::string::npos || flags.find("amx_bf16") != std::string::npos;
+  const Cpu here = cpu();
   return {Health::kOk, "processor",
-          fmt::format("{} cores, {}{}", std::thread::hardware_concurrency(), model,
-                      bf16 ? ", bf16 in hardware" : ", bf16 only by emulation"),
+          fmt::format("{} cores, {}{}", std::thread::hardware_concurrency(), here.model,
+                      here.bf16 ? ", bf16 in hardware" : ", bf16 only by emulation"),
           ""};
 }
 

@@ -1,12 +1,8 @@
 // train, eval: one job or one evaluation here, without a daemon. The work is done by ymir-worker,
 // the only program with torch; these verbs start it and show how far it is.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <csignal>
 #include <memory>
 #include <thread>
 
@@ -14,86 +10,17 @@
 #include "apps/ymir/service.h"
 #include "apps/ymir/terminal.h"
 #include "apps/ymir/verb.h"
+#include "apps/ymir/worker_process.h"
 #include "ymir/base/file.h"
-#include "ymir/base/json.h"
 #include "ymir/base/text.h"
-#include "ymir/cluster/child_process.h"
 #include "ymir/core/codec.h"
 
 namespace ymir::cli {
 namespace {
 
-// The worker with its stdout as a pipe, read line by line.
-class Worker {
- public:
-  static Result<Worker> start(std::vector<std::string> arguments) {
-    int ends[2] = {-1, -1};
-    if (::pipe2(ends, O_CLOEXEC) != 0) return Error{ErrorCode::kUnavailable, "no pipe"};
-    ChildProcess::Spec spec;
-    spec.program = program_folder() + "/ymir-worker";
-    spec.arguments = std::move(arguments);
-    spec.output = ends[1];
-    auto child = ChildProcess::start(spec);
-    ::close(ends[1]);
-    if (!child) {
-      ::close(ends[0]);
-      return child.error();
-    }
-    return Worker(*std::move(child), ends[0]);
-  }
-  ~Worker() {
-    if (output_ >= 0) ::close(output_);
-  }
-  Worker(Worker&& other) noexcept
-      : child_(std::move(other.child_)), output_(std::exchange(other.output_, -1)) {}
-  Worker& operator=(Worker&&) = delete;
-
-  // The next line; nothing when none came within 200 ms. *ended: there will be no more.
-  std::optional<std::string> line(bool* ended) {
-    if (auto found = take_line()) return found;
-    pollfd wish{output_, POLLIN, 0};
-    if (::poll(&wish, 1, 200) <= 0) return std::nullopt;
-    char piece[8192];
-    const ssize_t size = ::read(output_, piece, sizeof piece);
-    if (size <= 0) {
-      *ended = size == 0 || errno != EINTR;
-      return std::nullopt;
-    }
-    buffer_.append(piece, static_cast<std::size_t>(size));
-    return take_line();
-  }
-  void ask_to_stop() { child_.signal(SIGTERM); }
-  // Waits for the end: "exit 0".
-  std::string wait() {
-    while (!child_.ended()) {
-      pollfd wish{child_.pidfd(), POLLIN, 0};
-      ::poll(&wish, 1, 1000);
-    }
-    return *child_.ended();
-  }
-
- private:
-  Worker(ChildProcess child, int output) : child_(std::move(child)), output_(output) {}
-  std::optional<std::string> take_line() {
-    const auto end = buffer_.find('\n');
-    if (end == std::string::npos) return std::nullopt;
-    std::string line = buffer_.substr(0, end);
-    buffer_.erase(0, end + 1);
-    return line;
-  }
-  ChildProcess child_;
-  int output_ = -1;
-  std::string buffer_{};
-};
-
 std::vector<std::string> common_arguments(int threads) {
   const int cores = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
   return {"--cache", cache_folder(), "--threads", std::to_string(threads > 0 ? threads : cores)};
-}
-
-int exit_of(const std::string& how) {
-  if (how.starts_with("exit ")) return static_cast<int>(parse_int(how.substr(5)).value_or(kFailed));
-  return kFailed;
 }
 
 // --- train ---
@@ -152,37 +79,21 @@ class TrainView {
   std::chrono::steady_clock::time_point begin_{};
 };
 
+constexpr const char* kBuildHint =
+    "build it: cmake --preset release && cmake --build --preset release --target ymir_programs";
+
 int run_worker(const Globals& globals, std::vector<std::string> arguments, const std::string& out) {
-  auto worker = Worker::start(std::move(arguments));
-  if (!worker)
-    return tell(globals, worker.error(),
-                "build it: cmake --preset release && cmake --build "
-                "--preset release --target ymir_programs");
   catch_interrupt();
+  auto worker = WorkerProcess::start(globals, std::move(arguments));
+  if (!worker) return tell(globals, worker.error(), kBuildHint);
   const Terminal terminal = Terminal::detect(globals.no_color);
   TrainView view(globals, terminal);
-  bool ended = false, asked = false;
-  while (!ended) {
-    if (const auto line = worker->line(&ended)) view.show(*line);
-    if (interrupted() && !asked) {
-      asked = true;
-      worker->ask_to_stop();
-    }
-  }
+  const int exit =
+      worker->follow([&view](const std::string& line) { view.show(line); },
+                     "`ymir train --resume " + out + "` goes on from the last checkpoint");
   view.finish();
-  const std::string how = worker->wait();
-  if (asked) {
-    std::fprintf(stderr, "ymir: interrupted; `ymir train --resume %s` goes on\n", out.c_str());
-    return kInterrupted;
-  }
-  const int exit = exit_of(how);
-  if (exit == kDone) {
-    if (!globals.quiet && !globals.json)
-      print(fmt::format("adapter: {0}/adapter\nmetrics: {0}/metrics.jsonl\n", out));
-  } else if (!how.starts_with("exit ")) {
-    return tell(globals, kFailed, "the worker ended by " + how,
-                "`ymir train --resume " + out + "` goes on from the last checkpoint");
-  }
+  if (exit == kDone && !globals.quiet && !globals.json)
+    print(fmt::format("adapter: {0}/adapter\nmetrics: {0}/metrics.jsonl\n", out));
   return exit;
 }
 
@@ -238,12 +149,9 @@ int eval(const Globals& globals, const EvalOptions& options) {
   add("--template", options.prompt_template);
   add("--label-separator", options.label_separator);
   add("--answer-length", options.answer_length);
-  auto worker = Worker::start(std::move(arguments));
-  if (!worker) return tell(globals, worker.error(), "build the target ymir_programs");
-  bool ended = false;
-  while (!ended)
-    if (const auto line = worker->line(&ended)) print(*line + "\n");
-  return exit_of(worker->wait());
+  auto worker = WorkerProcess::start(globals, std::move(arguments));
+  if (!worker) return tell(globals, worker.error(), kBuildHint);
+  return worker->follow([](const std::string& line) { print(line + "\n"); }, "");
 }
 
 }  // namespace
