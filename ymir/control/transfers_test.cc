@@ -161,6 +161,40 @@ TEST_F(TransferTest, RestartsASplitTargetFromItsOwnCheckpointWhenThatIsSooner) {
   EXPECT_EQ(job(kB).evaluations[0].step, 9);
 }
 
+TEST_F(TransferTest, TakesAKeptTargetBackWhenItsLeadIsLost) {
+  policy_.plan = [](const Snapshot& now) {
+    if (!now.jobs.contains(kB)) return std::vector<Assignment>{};
+    return std::vector{now.jobs.at(kB).barred.contains(kA) ? normal(kB) : temporal(kB, kA)};
+  };
+  TransferOutlook outlook{.job = kB, .helps = 0.9, .epochs = 2};
+  beliefs_.outlooks = [&](const Snapshot& now) {
+    outlook.run = now.jobs.at(kB).run;
+    return std::vector{outlook};
+  };
+  start(1);
+  submit({kA, kB});
+  finish(kA);
+  const RunId merged = job(kB).run;
+  const auto evaluated = [&](std::int64_t step) {
+    world_.train_to(kB, merged, step);
+    happen({EpochEvaluated{.job = kB, .run = merged, .evaluation = {.step = step}}});
+    return job(kB).transfers.at(0).verdict;
+  };
+
+  const auto at_two_epochs = evaluated(20);
+  outlook.epochs = 3;
+  const auto while_ahead = evaluated(30);
+  outlook = {.job = kB, .helps = 0.2, .epochs = 4, .restart_saves = 10};
+  const auto when_behind = evaluated(40);
+
+  EXPECT_EQ(at_two_epochs, Transfer::Verdict::kKept);
+  EXPECT_EQ(while_ahead, Transfer::Verdict::kKept);
+  EXPECT_EQ(when_behind, Transfer::Verdict::kSplit);
+  EXPECT_EQ(std::ranges::count(kinds(kB), "RunKept"), 1);
+  EXPECT_EQ(newest_start().mode, Mode::kNormal);
+  EXPECT_TRUE(job(kB).barred.contains(kA));
+}
+
 TEST_F(TransferTest, GoesOnAsMergedWhenATargetIsPreempted) {
   bool c_runs = false;
   policy_.plan = [&](const Snapshot&) {

@@ -26,6 +26,9 @@ struct Candidate {
   Card card{};
 };
 
+// What a transfer that does not help may cost its target. It takes two epochs to judge one.
+inline constexpr double kAllowedShare = 0.1, kAllowedEpochs = 2;
+
 // What is believed of a running transfer: read by schedule/stop_loss.
 struct TransferOutlook {
   RunId run{};
@@ -38,6 +41,10 @@ struct TransferOutlook {
   double deviation = 0;               // standard deviation of `expected`
   // Expected seconds saved by going back to the job's own checkpoint; < 0: going on is sooner.
   double restart_saves = 0;
+  // P(it ends too late: later than without this transfer by more than kAllowedShare of its time
+  // alone and by more than kAllowedEpochs of its steps).
+  double late = 0;
+  double allowed_epochs = kAllowedEpochs;  // after these, going back itself costs more than that
 };
 
 // A link of the estimate that would not give a number, and why.

@@ -60,24 +60,35 @@ bool never_improved(const JobView& job, const Transfer& transfer,
                        points, [&](const ErrorPoint& point) { return point.error >= *before; });
 }
 
-// Speed-up in steps from which on a joint run ends sooner in sum than one job after the other: with
-// m <= M seconds alone and joint steps c times as long, (2 c m + M - m) / (2 m + M).
-double joint_break_even(const Snapshot& now, const Knowledge& knowledge, const RunView& run) {
-  std::array<double, 2> alone{};
-  double slower = 0;
-  for (std::size_t i = 0; i < 2; ++i) {
-    const JobView& job = now.jobs.at(run.jobs[i]);
-    const StepKey* measured = knowledge.step_times().key_of(job.id);
+// What a joint step costs, in steps alone, on the average of the two.
+double joint_cost(const Snapshot& now, const Knowledge& knowledge, const RunView& run) {
+  double cost = 0;
+  for (const JobId id : run.jobs) {
+    const JobView& job = now.jobs.at(id);
+    const StepKey* measured = knowledge.step_times().key_of(id);
     StepKey key = measured ? *measured : step_key(job.spec, job.facts, {}, run.what.gpus);
     key.joint = true;
     const double joint = knowledge.step_times().predict(key).value.p50;
     key.joint = false;
-    const double single = knowledge.step_times().predict(key).value.p50;
+    cost += joint / knowledge.step_times().predict(key).value.p50;
+  }
+  return cost / static_cast<double>(run.jobs.size());
+}
+
+// Speed-up in steps from which on a joint run ends sooner in sum than one job after the other: with
+// m <= M seconds alone and joint steps c times as long, (2 c m + M - m) / (2 m + M).
+double joint_break_even(const Snapshot& now, const Knowledge& knowledge, const RunView& run,
+                        double slower) {
+  std::array<double, 2> alone{};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const JobView& job = now.jobs.at(run.jobs[i]);
+    const StepKey* measured = knowledge.step_times().key_of(job.id);
+    StepKey key = measured ? *measured : step_key(job.spec, job.facts, {}, run.what.gpus);
+    key.joint = false;
     const double steps = has_target(job.spec)
                              ? std::min(knowledge.alone(job).steps().p50, total_steps(job))
                              : total_steps(job);
-    alone[i] = steps * single;
-    slower += joint / single / 2;
+    alone[i] = steps * knowledge.step_times().predict(key).value.p50;
   }
   const double least = std::min(alone[0], alone[1]), most = std::max(alone[0], alone[1]);
   return (2 * slower * least + most - least) / (2 * least + most);
@@ -92,15 +103,18 @@ TransferOutlook outlook_of(const Snapshot& now, const Knowledge& knowledge, cons
   TransferOutlook outlook;
   outlook.run = run.run;
   outlook.job = job.id;
-  outlook.helps = run.jobs.size() == 2
-                      ? belief.exceeds(joint_break_even(now, knowledge, run))
-                      : belief.helps(points.empty() ? 0 : points.back().step, own_step(job));
+  const bool joint = run.jobs.size() == 2;
+  const double cost = joint ? joint_cost(now, knowledge, run) : 1;
+  outlook.helps = joint ? belief.exceeds(joint_break_even(now, knowledge, run, cost))
+                        : belief.helps(points.empty() ? 0 : points.back().step, own_step(job));
   outlook.baseline = baseline_of(now, job, alone).name;
   if (points.empty()) return outlook;
 
   const double step = points.back().step;
   const auto per_epoch = static_cast<double>(std::max<std::int64_t>(job.facts.steps_per_epoch, 1));
   outlook.epochs = step / per_epoch;
+  outlook.allowed_epochs = std::max(kAllowedEpochs, kAllowedShare * alone.steps().p50 / per_epoch);
+  outlook.late = belief.late(own_step(job), cost, kAllowedShare, kAllowedEpochs * per_epoch);
   outlook.observed = value_of(metric, points.back().error);
   outlook.expected = value_of(metric, alone.expected_error(step));
   outlook.deviation = alone.deviation(step);

@@ -85,8 +85,8 @@ TEST(MergedBelief, SeesAHelpfulAndAHarmfulPartner) {
   const MergedBelief harmed(solo, prior, seen(alone, 0.4, 4, nullptr), 1, 160);
 
   EXPECT_NEAR(std::log(unseen.speedup().p50), -0.1, 0.1);
-  EXPECT_GT(helped.helps(16, 8), 0.8);
-  EXPECT_GT(helped.speedup().p50, 1.4);
+  EXPECT_GT(helped.helps(16, 8), 0.7);  // its pace may fade
+  EXPECT_GT(helped.speedup().p50, 1.2);
   EXPECT_LT(helped.lost_by_going_on(16, 8), 0);
   EXPECT_LT(harmed.helps(32, 8), 0.35);
   EXPECT_LT(harmed.speedup().p50, 0.9);
@@ -114,7 +114,7 @@ TEST(MergedBelief, ItsStepsAreThoseOfTheStretchedCurve) {
   const Interval steps = interval_of(
       MergedBelief(solo, log_normal(0, 0.8), seen(alone, 3, 2, nullptr), 1, 160).steps());
 
-  EXPECT_GT(20, steps.p10);
+  EXPECT_GT(20, 0.85 * steps.p10);  // no sooner than the evaluation after the last one
   EXPECT_LT(20, 1.3 * steps.p90);
 }
 

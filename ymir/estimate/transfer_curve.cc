@@ -8,14 +8,16 @@
 namespace ymir {
 namespace {
 
-constexpr int kSpeedupGrid = 40;
-// Share of the way to the target that the source spares at once, and ln of what is believed of
-// each.
-struct HeadStart {
-  double share = 0, log_prior = 0;
+constexpr int kSpeedupGrid = 24;
+// How the help is spread over the run: the share of the way to the target that the source spares at
+// once; by how much the pace fades, from 1 + fade at the start to 1 / (1 + fade) at the end; and ln
+// of what is believed of each.
+struct Help {
+  double head = 0, fade = 0, log_prior = 0;
 };
-constexpr std::array<HeadStart, 5> kHeadStarts{
-    HeadStart{0, -0.51}, {0.1, -1.90}, {0.25, -2.12}, {0.5, -2.53}, {0.75, -3.00}};
+constexpr std::array<Help, 10> kHelps{
+    Help{0, 0, -1.20}, {0.1, 0, -2.59}, {0.25, 0, -2.81}, {0.5, 0, -3.22}, {0.75, 0, -3.69},
+    {0, 4, -1.20},     {0.1, 4, -2.59}, {0.25, 4, -2.81}, {0.5, 4, -3.22}, {0.75, 4, -3.69}};
 // Less is never believed before a run: the prior must leave room for what is seen.
 constexpr double kLeastSpread = 0.35;
 
@@ -30,14 +32,17 @@ double weighted_quantile(Worlds worlds, double probability, Value value) {
   return value(worlds.back());
 }
 
-// The merged run at step k is where the job alone is at head * S + (1 - head) * speedup * k: at the
-// target (S steps alone) after S / speedup steps, whatever the head start.
-double log_likelihood(const LearningCurve& curve, double head, double speedup,
+// The merged run at step k is where the job alone is at S (head + (1 - head) g(k speedup / S)), g
+// from 0 at 0 to 1 at 1: at the target (S steps alone) after S / speedup steps, however the help is
+// spread. Beyond the target the pace stays as it is there.
+double log_likelihood(const LearningCurve& curve, const Help& help, double speedup,
                       const std::vector<ErrorPoint>& points) {
-  const double first = head * curve.steps_to_target, rate = (1 - head) * speedup;
+  const double alone = curve.steps_to_target, first = 1 + help.fade;
   double sum = 0;
   for (const ErrorPoint& point : points) {
-    const double miss = point.error - curve.error(first + rate * point.step);
+    const double x = point.step * speedup / alone;
+    const double way = x < 1 ? x * first / (1 + help.fade * x) : 1 + (x - 1) / first;
+    const double miss = point.error - curve.error(alone * (help.head + (1 - help.head) * way));
     sum -= 2.5 * std::log1p(miss * miss / (4 * point.variance));
   }
   return sum / (1 + 0.15 * (static_cast<double>(points.size()) - 1));
@@ -60,6 +65,8 @@ MergedBelief::MergedBelief(const SoloBelief& solo, const Interval& prior,
                            double last_step) {
   const double mean = std::log(prior.p50);
   const double spread = std::max(kLeastSpread, std::log(prior.p90 / prior.p10) / (2 * kZ90));
+  const double soonest =
+      points.empty() ? 0 : std::min(points.back().step + between_evaluations, last_step);
   for (const double u : uniform(Dimension::kCurve)) {
     const LearningCurve& curve = solo.at(u);
     const double alone = noticed_at(curve.steps_to_target, between_evaluations, last_step);
@@ -68,11 +75,11 @@ MergedBelief::MergedBelief(const SoloBelief& solo, const Interval& prior,
     for (int i = 0; i <= kSpeedupGrid; ++i) {
       const double z = -3 + 6.0 * i / kSpeedupGrid;
       const double speedup = std::exp(mean + z * spread);
-      const double with =
-          noticed_at(curve.steps_to_target / speedup, between_evaluations, last_step);
-      for (const HeadStart& head : kHeadStarts) {
+      const double with = std::max(
+          noticed_at(curve.steps_to_target / speedup, between_evaluations, last_step), soonest);
+      for (const Help& help : kHelps) {
         const double weight =
-            -0.5 * z * z + head.log_prior + log_likelihood(curve, head.share, speedup, points);
+            -0.5 * z * z + help.log_prior + log_likelihood(curve, help, speedup, points);
         worlds_.push_back({speedup, weight, alone, with});
         best = std::max(best, weight);
       }
@@ -99,6 +106,15 @@ double MergedBelief::exceeds(double least) const {
   double sum = 0;
   for (const Weighted& world : worlds_) {
     if (world.speedup > least) sum += world.weight;
+  }
+  return std::clamp(sum, 0.0, 1.0);
+}
+
+double MergedBelief::late(double own_step, double cost, double share, double floor) const {
+  double sum = 0;
+  for (const Weighted& world : worlds_) {
+    const double allowed = std::max(share * world.alone, floor);
+    if (world.with * cost > world.alone - own_step + allowed) sum += world.weight;
   }
   return std::clamp(sum, 0.0, 1.0);
 }

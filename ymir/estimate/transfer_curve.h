@@ -2,11 +2,13 @@
 // steps it still needs, from the belief before the run and the evaluations seen since.
 //
 // The curve of the merged run is the job's own curve, begun at some point of it (the head start
-// that the source gives) and with time stretched (estimator.md 5, T1 and T2). For each draw of the
-// own curve, (rho, head start) are weighed by the likelihood of the evaluations (8); the draws keep
-// their weights. So the run is judged against the job's own expectation: a run that is lifted at
-// once and then stands still is not taken as news of a hard task, but as what it mostly is, a
-// source that holds the job back. Pure, any thread.
+// that the source gives) and gone through at another pace, which may fade: of what leads early,
+// much is slower later than the job would have been alone (measured: without the fade the steps
+// left at two epochs were believed 2.5 times too few). For each draw of the own curve, (rho, head
+// start, fade) are weighed by the likelihood of the evaluations; the draws keep their weights. So
+// the run is judged against the job's own expectation: a run that is lifted at once and then stands
+// still is not taken as news of a hard task, but as what it mostly is, a source that holds the job
+// back. Pure, any thread.
 #pragma once
 
 #include <span>
@@ -21,7 +23,8 @@ namespace ymir {
 class MergedBelief {
  public:
   // `points`: of the merged run, steps counted from its beginning. `prior`: of rho. A target is
-  // noticed every `between_evaluations` steps, and the job ends at `last_step` at the latest.
+  // noticed every `between_evaluations` steps, after the last point at the soonest, and the job
+  // ends at `last_step` at the latest.
   MergedBelief(const SoloBelief& solo, const Interval& prior, const std::vector<ErrorPoint>& points,
                double between_evaluations, double last_step);
 
@@ -31,6 +34,10 @@ class MergedBelief {
   double helps(double step, double own_step) const;
   // P(speed-up > least).
   double exceeds(double least) const;
+  // P(the merged run, a step of which costs `cost` of one alone, ends later than going on alone
+  // from `own_step` at its beginning would have, by more than `share` of the steps alone and by
+  // more than `floor` steps).
+  double late(double own_step, double cost, double share, double floor) const;
   // Steps from the beginning of the merged run to the end, as draws.
   Draws steps() const;
   // Expected (steps left if it goes on - steps left if it goes back to `own_step`).

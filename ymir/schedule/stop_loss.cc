@@ -8,10 +8,10 @@ namespace ymir {
 
 namespace {
 
-// The merge of `job` in `run` that has no verdict yet, or null.
-const Transfer* open_transfer(const JobView& job, RunId run) {
+// The merge of `job` in `run` that is not taken back, or null.
+const Transfer* transfer_in(const JobView& job, RunId run) {
   for (const Transfer& transfer : job.transfers)
-    if (transfer.run == run && transfer.verdict == Transfer::Verdict::kOpen) return &transfer;
+    if (transfer.run == run && transfer.verdict != Transfer::Verdict::kSplit) return &transfer;
   return nullptr;
 }
 
@@ -41,20 +41,28 @@ bool restart_is_sooner(const JobView& job, const TransferOutlook& outlook, doubl
 
 std::string describe(const TransferOutlook& outlook, std::string_view rule) {
   return fmt::format(
-      "{} at epoch {:.2f}: P(sooner than going back) {:.2f}, metric {:.4g}, alone "
-      "{:.4g} +- {:.2g} ({})",
-      rule, outlook.epochs, outlook.helps, outlook.observed, outlook.expected, outlook.deviation,
-      outlook.baseline.empty() ? "no baseline" : outlook.baseline);
+      "{} at epoch {:.2f}: P(sooner than going back) {:.2f}, P(too late) {:.2f}, metric {:.4g}, "
+      "alone {:.4g} +- {:.2g} ({})",
+      rule, outlook.epochs, outlook.helps, outlook.late, outlook.observed, outlook.expected,
+      outlook.deviation, outlook.baseline.empty() ? "no baseline" : outlook.baseline);
 }
 
-// Which rule splits now; empty when none does.
-std::string_view failed_rule(const TransferOutlook& outlook, const StopLossOptions& options) {
-  const bool due = outlook.epochs >= options.epochs;
-  if (outlook.epochs > 0 && outlook.helps < options.early_below) return "clearly worse";
-  if (outlook.epochs > 0 && outlook.restart_saves > 0 && outlook.helps < options.going_back_below)
+constexpr std::string_view kTooLate = "likely to end too late";
+
+// Which rule splits now; empty when none does. `temporal`: to go back loses the steps since the
+// merge, so once more is lost than is allowed only what is expected to be sooner counts. A pair
+// that trains together loses nothing by parting.
+std::string_view failed_rule(const TransferOutlook& outlook, const StopLossOptions& options,
+                             bool temporal, bool kept) {
+  if (!(outlook.epochs > 0)) return {};
+  if (outlook.helps < options.early_below) return "clearly worse";
+  if (outlook.restart_saves > 0 && outlook.helps < options.going_back_below)
     return "its own checkpoint is sooner";
-  if (due && outlook.literal_rule_failed) return "no improvement in two epochs";
-  if (due && outlook.helps < options.keep_above) return "worse than alone";
+  if (outlook.epochs < options.epochs) return {};
+  if (temporal && kept && outlook.epochs > outlook.allowed_epochs) return {};
+  if (outlook.literal_rule_failed) return "no improvement in two epochs";
+  if (outlook.helps < options.keep_above) return "worse than alone";
+  if (outlook.late > options.late_above) return kTooLate;
   return {};
 }
 
@@ -63,6 +71,7 @@ std::string_view failed_rule(const TransferOutlook& outlook, const StopLossOptio
 Result<> StopLossOptions::validate() const {
   if (!(epochs > 0)) return Error{ErrorCode::kInvalidArgument, "stop_loss.epochs must be > 0"};
   for (const auto& [name, value] : {std::pair{"keep_above", keep_above},
+                                    {"late_above", late_above},
                                     {"early_below", early_below},
                                     {"going_back_below", going_back_below},
                                     {"restart_below", restart_below}})
@@ -85,11 +94,14 @@ std::vector<Judgement> judge(const Snapshot& now, const std::vector<TransferOutl
       if (view.what.mode == Mode::kNormal || !view.what.partner) continue;
       if (!std::ranges::count(view.jobs, outlook.job)) continue;
       const JobView& job = now.jobs.at(outlook.job);
-      if (job.ended() || !open_transfer(job, outlook.run)) continue;
+      const Transfer* transfer = transfer_in(job, outlook.run);
+      if (job.ended() || !transfer) continue;
 
-      const std::string_view rule = failed_rule(outlook, options);
+      const bool temporal = view.what.mode == Mode::kTemporal;
+      const bool kept = transfer->verdict == Transfer::Verdict::kKept;
+      const std::string_view rule = failed_rule(outlook, options, temporal, kept);
       if (splitting != !rule.empty()) continue;
-      if (rule.empty() && outlook.epochs < options.epochs) continue;
+      if (rule.empty() && (kept || outlook.epochs < options.epochs)) continue;
       Judgement verdict{
           .run = outlook.run,
           .job = outlook.job,
@@ -99,8 +111,9 @@ std::vector<Judgement> judge(const Snapshot& now, const std::vector<TransferOutl
           .why = describe(outlook, splitting ? rule : "improves")};
       if (splitting) {
         split.insert(outlook.run);
-        verdict.restart = view.what.mode == Mode::kTemporal &&
-                          restart_is_sooner(job, outlook, options.restart_below);
+        verdict.restart =
+            temporal && (rule == kTooLate ? job.own_checkpoint.has_value()
+                                          : restart_is_sooner(job, outlook, options.restart_below));
       }
       verdicts.push_back(std::move(verdict));
     }

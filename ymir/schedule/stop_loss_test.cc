@@ -118,6 +118,82 @@ TEST(StopLoss, KeepsAHelpfulPairOnce) {
   EXPECT_THAT(second, IsEmpty());
 }
 
+// Two epochs are lost by going back; going on might lose more.
+TEST(StopLoss, GoesBackAfterTwoEpochsWhatIsLikelyToEndTooLate) {
+  TestRound test = merged(Mode::kTemporal);
+  test.cluster.jobs.at(kB).own_checkpoint = Checkpoint{.step = 10, .path = "own"};
+  TransferOutlook ahead = outlook(test, kB, 0.66, 2.15);
+  ahead.restart_saves = -7;  // by the mean; but its own curve may be much steeper
+  ahead.late = 0.34;
+  const auto early = [&] {
+    TransferOutlook first = ahead;
+    first.epochs = 0.5;
+    return judge(test.cluster, {first}, {});
+  }();
+
+  const auto verdicts = judge(test.cluster, {ahead}, {});
+
+  EXPECT_THAT(early, IsEmpty());
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_TRUE(verdicts[0].split);
+  EXPECT_TRUE(verdicts[0].restart);
+  EXPECT_THAT(verdicts[0].why, HasSubstr("likely to end too late at epoch 2.15"));
+}
+
+TestRound kept(Mode mode) {
+  TestRound test = merged(mode);
+  for (const JobId id : {kA, kB}) {
+    JobView& job = test.cluster.jobs.at(id);
+    job.own_checkpoint = Checkpoint{.step = 10, .path = "own"};
+    if (!job.transfers.empty()) job.transfers.back().verdict = Transfer::Verdict::kKept;
+  }
+  return test;
+}
+
+TEST(StopLoss, TakesAKeptTargetBackWhenItsOwnCheckpointHasBecomeSooner) {
+  const TestRound test = kept(Mode::kTemporal);
+  TransferOutlook slow = outlook(test, kB, 0.3, 3.5);
+  slow.restart_saves = 12;
+
+  const auto verdicts = judge(test.cluster, {slow}, {});
+
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_TRUE(verdicts[0].split);
+  EXPECT_TRUE(verdicts[0].restart);
+}
+
+TEST(StopLoss, DoesNotThrowAwayWhatAKeptTargetHasWhenGoingOnIsSooner) {
+  const TestRound test = kept(Mode::kTemporal);
+  TransferOutlook late = outlook(test, kB, 0.45, 3.5);
+  late.restart_saves = -3;
+  late.late = 0.9;
+
+  EXPECT_THAT(judge(test.cluster, {late}, {}), IsEmpty());
+}
+
+TEST(StopLoss, GoesBackWithinWhatALongJobMayLose) {
+  const TestRound test = kept(Mode::kTemporal);
+  TransferOutlook late = outlook(test, kB, 0.6, 3.5);
+  late.late = 0.5;
+  late.allowed_epochs = 5;
+
+  const auto verdicts = judge(test.cluster, {late}, {});
+
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_TRUE(verdicts[0].restart);
+}
+
+TEST(StopLoss, PartsAKeptPairAsSoonAsOneSideIsWorseOff) {
+  const TestRound test = kept(Mode::kSpatial);
+
+  const auto verdicts =
+      judge(test.cluster, {outlook(test, kA, 0.9, 6), outlook(test, kB, 0.4, 6)}, {});
+
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_TRUE(verdicts[0].split);
+  EXPECT_FALSE(verdicts[0].restart);
+}
+
 TEST(StopLoss, SplitsASpatialPairWhenEitherSideFails) {
   const TestRound test = merged(Mode::kSpatial);
 
