@@ -217,7 +217,8 @@ void AgentServer::service(Clock::time_point now) {
   accept_some(now);
   std::vector<int> open;
   for (const auto& [id, connection] : connections_) open.push_back(id);
-  for (const int id : open) read(id, now);
+  for (const int id : open)
+    if (connections_.contains(id)) read(id, now);  // what another said may have closed it
 
   // After an oversleep everything that waited has been read above; nobody is judged by it.
   if (now - serviced_ > ticks(kOversleep))

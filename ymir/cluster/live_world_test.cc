@@ -1,7 +1,6 @@
 // LiveWorld on a real socket, with the test as controller and as agent: what an agent may say and
 // what is believed of it. With real processes: tests/e2e/cluster_test.cc.
 #include "ymir/cluster/live_world.h"
-#include "ymir/base/temp_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,6 +19,9 @@
 #include <thread>
 #include <vector>
 
+#include "ymir/base/rng.h"
+#include "ymir/base/temp_folder.h"
+
 namespace ymir {
 namespace {
 
@@ -34,6 +36,7 @@ class Stranger {
     channel_ = LineChannel(fd, agent_link_options());
   }
   void say(const std::string& line) { EXPECT_TRUE(channel_.send(line)); }
+  void try_to_say(const std::string& line) { static_cast<void>(channel_.send(line)); }
   // The next line; empty when the connection ended.
   std::string answer() {
     auto line = channel_.wait_line(Seconds(10));
@@ -119,6 +122,22 @@ class LiveWorldTest : public testing::Test {
   JoinFile join_;
   std::vector<Event> heard_, unseen_;
 };
+
+TEST_F(LiveWorldTest, AnAgentMayComeBackOverAConnectionThatIsOlderThanTheOneItHas) {
+  Stranger older(socket()), newer(socket());
+  newer.say(encode_message(hello_of(join_)));
+  const auto welcome = decode_message(newer.answer());
+  ASSERT_TRUE(welcome) << welcome.error().message;
+  Hello again = hello_of(join_);
+  again.secret.clear();
+  again.key = std::get<Welcome>(*welcome).key;
+
+  older.say(encode_message(again));
+  const std::string answer = older.answer();
+
+  EXPECT_THAT(answer, testing::HasSubstr("\"welcome\""));
+  EXPECT_EQ(newer.answer(), "");
+}
 
 TEST_F(LiveWorldTest, AWrongSecretIsRefusedAndTheRightOneWorksOnce) {
   Hello wrong = hello_of(join_);
@@ -210,6 +229,58 @@ TEST_F(LiveWorldTest, EventsThatAreNotAcknowledgedComeAgainOnce) {
   EXPECT_TRUE(heard);
   EXPECT_EQ(count<RunStarted>(run.run), 1u);
   EXPECT_EQ(count<RunLost>(run.run), 0u);
+}
+
+TEST_F(LiveWorldTest, WhateverIsSaidInWhateverOrderTheNextAgentIsLetIn) {
+  auto first = std::make_unique<Stranger>(socket());
+  first->say(encode_message(hello_of(join_)));
+  const auto welcome = decode_message(first->answer());
+  ASSERT_TRUE(welcome);
+  const PlaceId place = ready_place();
+  Hello back = hello_of(join_);
+  back.secret.clear();
+  back.key = std::get<Welcome>(*welcome).key;
+  std::vector<std::unique_ptr<Stranger>> strangers;
+  strangers.push_back(std::move(first));
+  Rng rng(7);
+  const auto some_run = [&] { return RunId{std::uint64_t{1} << 48 | rng.below(4)}; };
+  const auto anything = [&]() -> AgentMessage {
+    switch (rng.below(10)) {
+      case 0:
+        return hello_of(join_);
+      case 1:
+        back.runs = {some_run()};
+        back.first_number = rng.below(5);
+        return back;
+      case 2:
+        return Beat{rng.below(9), {some_run()}, 0};
+      case 3:
+        return Numbered{rng.below(9), RunStarted{some_run()}};
+      case 4:
+        return Numbered{rng.below(9), RunStopped{.run = some_run(), .why = "x"}};
+      case 5:
+        return Numbered{rng.below(9), PlaceLost{place, "a lie"}};
+      case 6:
+        return Answer{rng.below(9), rng.chance(0.5) ? "ok" : "unknown_run", "", {}};
+      case 7:
+        return StopOrder{1, StopRun{some_run(), true}};
+      default:
+        return back;
+    }
+  };
+
+  for (int i = 0; i < 600; ++i) {
+    if (strangers.size() < 12) strangers.push_back(std::make_unique<Stranger>(socket()));
+    strangers[rng.below(strangers.size())]->try_to_say(encode_message(anything()));
+    if (rng.chance(0.1)) ASSERT_TRUE(world_->request(order(place)));
+    if (rng.chance(0.1)) strangers.erase(strangers.begin());
+  }
+  strangers.clear();
+  ASSERT_TRUE(world_->invite(folder_ + "/run/next.join"));
+  Stranger next(socket());
+  next.say(encode_message(hello_of(*read_join_file(folder_ + "/run/next.join"))));
+
+  EXPECT_THAT(next.answer(), testing::HasSubstr("\"welcome\""));
 }
 
 TEST_F(LiveWorldTest, AJoinFileThatOthersMayReadIsRefused) {
