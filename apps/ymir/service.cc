@@ -79,7 +79,12 @@ void catch_interrupt() {
   struct sigaction action{};
   action.sa_handler = [](int) { g_interrupted = 1; };
   action.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigaction(SIGINT, &action, nullptr);
+  // A terminal that closes and a scheduler that ends its step ask for the same as Ctrl-C.
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before{};
+    sigaction(number, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);  // nohup stays so
+  }
 }
 
 bool interrupted() { return g_interrupted != 0; }

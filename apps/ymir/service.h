@@ -33,7 +33,8 @@ std::string job_table(std::string_view jobs_json, bool no_color);
 // All jobs, all pages, as one {"data":[...]} document.
 Result<std::string> list_jobs(const HttpClient& client, const std::string& query = "");
 
-// Set by the first SIGINT after catch_interrupt(); the second one ends the program as usual.
+// Set by the first SIGINT, SIGTERM or SIGHUP after catch_interrupt(); a second one of its kind ends
+// the program as usual.
 void catch_interrupt();
 bool interrupted();
 

@@ -82,8 +82,10 @@ int WorkerProcess::follow(const std::function<void(const std::string&)>& line,
     }
   }
   const std::string how = child_.wait();
-  if (asked) return tell(globals_, kInterrupted, "interrupted", hint);
   const auto code = how.starts_with("exit ") ? parse_int(how.substr(5)) : std::nullopt;
+  // It may have been done, or have failed, when it was asked to stop.
+  if (asked && (!code || *code == kInterrupted))
+    return tell(globals_, kInterrupted, "interrupted", hint);
   if (!code) return tell(globals_, kFailed, "the worker ended by " + how, hint);
   if (*code != kDone && !last_error_.empty())
     return tell(globals_, static_cast<ExitCode>(*code), last_error_);
