@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Fails if a folder of ymir/ includes one it may not, or a torch header stands where none may.
+"""Fails if a folder of ymir/ includes one it may not, if a torch header stands where none may, or if
+two files of one program define the same name (a type with linkage, or a test suite).
 
 The table is the architecture: folder -> the folders it may include besides itself.
 """
+import collections
 import pathlib
 import re
 import sys
@@ -59,8 +61,48 @@ def faults(root: pathlib.Path):
         yield "ymir/optimize/: the solver computes in integers, no double but relative_gap"
 
 
+TYPE = re.compile(r"(?:struct|class|union|enum(?: class| struct)?) (?:\w+\(.*?\) )?(\w+)(?: final)?(?: :(?!:).*)? ?\{")
+SUITE = re.compile(r"(?:TEST|TEST_F|TEST_P|TYPED_TEST|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)\(\s*(\w+)")
+OPENS = re.compile(r"namespace ?([\w:]*) ?\{")
+
+
+def names(path: pathlib.Path):
+    """Types that have linkage, with their namespace, and test suites, as (kind, name, line)."""
+    spaces = []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if line.startswith("}  // namespace"):
+            spaces = spaces[:-1]
+        elif opened := OPENS.match(line):
+            if "}" not in line:
+                spaces.append(opened[1] or "(anonymous)")
+        elif suite := SUITE.match(line):
+            yield "test suite", suite[1], number
+        elif (found := TYPE.match(line)) and "(anonymous)" not in spaces:
+            yield "type", "::".join([*spaces, found[1]]), number
+
+
+def doubled(root: pathlib.Path):
+    """Names that two files of one program define: all of ymir/ links together, tests by folder."""
+    seen = collections.defaultdict(dict)
+    for top in ("ymir", "apps", "tests/e2e"):
+        for path in sorted((root / top).rglob("*.[hc]*")):
+            if path.suffix not in (".h", ".cc"):
+                continue
+            parts = path.relative_to(root).parts
+            folder = "/".join(parts[:2])
+            if parts[:2] == ("ymir", "tune"):  # two libraries, so two test programs
+                with_torch = parts[2] in ("petl", "trainer") or parts[2:] == ("model",)
+                folder += " with torch" if with_torch else ""
+            for kind, name, number in names(path):
+                program = folder if kind == "test suite" or path.stem.endswith("_test") else top
+                where = f"{path.relative_to(root)}:{number}"
+                first = seen[program, kind].setdefault(name, where)
+                if first.rsplit(":", 1)[0] != where.rsplit(":", 1)[0]:
+                    yield f"{where}: {kind} {name} is also in {first}"
+
+
 def main(root: pathlib.Path) -> int:
-    found = list(faults(root))
+    found = [*faults(root), *doubled(root)]
     print("\n".join(found) if found else "layers: ok")
     return 1 if found else 0
 

@@ -16,7 +16,7 @@ struct OpenCurve {
   Curve points{};
   bool second_run = false;
 
-  void add(CurvePoint point) {
+  void add(EpochPoint point) {
     second_run = second_run || (!points.empty() && point.epoch <= points.back().epoch);
     if (!second_run) points.push_back(point);
   }
@@ -26,7 +26,7 @@ struct OpenCurve {
 // whether they fit each other.
 Result<> read_curves(const std::string& file, std::vector<std::string> columns,
                      const std::vector<std::string>& models,
-                     const std::function<bool(const std::vector<std::string>&, CurvePoint)>& add) {
+                     const std::function<bool(const std::vector<std::string>&, EpochPoint)>& add) {
   std::vector<std::string> texts(columns.size());
   columns.insert(columns.end(), {"epoch", "value"});
   return read_csv(file, columns, [&](CsvRows& row, const std::vector<std::size_t>& at) {
@@ -42,13 +42,13 @@ Result<> read_curves(const std::string& file, std::vector<std::string> columns,
 }  // namespace
 
 std::optional<double> epochs_to(const Curve& curve, double target) {
-  for (const CurvePoint& point : curve)
+  for (const EpochPoint& point : curve)
     if (point.value >= target) return point.epoch;
   return std::nullopt;
 }
 
 double best_value(const Curve& curve) {
-  return std::ranges::max_element(curve, {}, &CurvePoint::value)->value;
+  return std::ranges::max_element(curve, {}, &EpochPoint::value)->value;
 }
 
 std::optional<PairSamples> spatial_samples(const JointCurves& curves, const CurveTask& first,
@@ -74,7 +74,7 @@ Result<LearningCurves> LearningCurves::read(const std::string& folder,
   using Key = std::vector<std::string>;
   std::map<TaskKey, std::map<Setting, OpenCurve>> normal;
   YMIR_TRY(read_curves(folder + "/normal_curves.csv", {"model", "task", "lr", "grad_accum_steps"},
-                       models, [&](const Key& key, CurvePoint point) {
+                       models, [&](const Key& key, EpochPoint point) {
                          const auto steps = parse_int(key[3]);
                          if (!steps || *steps < 1 || *steps > 1 << 20) return false;
                          const Setting setting{key[2], static_cast<int>(*steps)};
@@ -83,13 +83,13 @@ Result<LearningCurves> LearningCurves::read(const std::string& folder,
                        }));
   std::map<PairKey, OpenCurve> temporal;
   YMIR_TRY(read_curves(folder + "/temporal_curves.csv", {"model", "source_task", "target_task"},
-                       models, [&](const Key& key, CurvePoint point) {
+                       models, [&](const Key& key, EpochPoint point) {
                          temporal[{key[0], key[1], key[2]}].add(point);
                          return true;
                        }));
   std::map<PairKey, std::pair<OpenCurve, OpenCurve>> spatial;
   YMIR_TRY(read_curves(folder + "/spatial_curves.csv", {"model", "task_a", "task_b", "metric_of"},
-                       models, [&](const Key& key, CurvePoint point) {
+                       models, [&](const Key& key, EpochPoint point) {
                          if (key[3] != key[1] && key[3] != key[2]) return false;
                          auto& pair = spatial[{key[0], key[1], key[2]}];
                          (key[3] == key[1] ? pair.first : pair.second).add(point);

@@ -18,10 +18,10 @@
 
 namespace ymir {
 
-struct CurvePoint {
+struct EpochPoint {
   double epoch = 0, value = 0;
 };
-using Curve = std::vector<CurvePoint>;  // epochs ascending, never empty
+using Curve = std::vector<EpochPoint>;  // epochs ascending, never empty
 
 // The first recorded epoch whose value is at least `target`; nothing: never met (censored).
 std::optional<double> epochs_to(const Curve& curve, double target);
