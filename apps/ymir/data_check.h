@@ -1,6 +1,5 @@
-// The check of a job's files before any training: model folder, tokenizer, rows, labels (service.md
-// 1). Reads untrusted files, without torch; ymird runs it in a child (`ymir check-data`). One
-// thread.
+// The check of a job's files before any training: model folder, tokenizer, rows, labels. Reads
+// untrusted files, without torch; ymird runs it in a child (`ymir check-data`). One thread.
 #pragma once
 
 #include <optional>

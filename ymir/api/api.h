@@ -1,4 +1,4 @@
-// Api: the HTTP resources of service.md 4.1 without HTTP: a request as values in, a response as
+// Api: the HTTP resources without HTTP: a request as values in, a response as
 // values out, so that every route is tested without a socket. To add a route: a line in the table
 // in api.cc, a function, a test. Thread-safe: reads published snapshots, writes only through the
 // controller's commands.

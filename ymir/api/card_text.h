@@ -1,5 +1,5 @@
 // The estimator's card of a decision, as text for people (`ymir explain`): every
-// number with its interval and where it comes from (estimator.md 1). Pure, any thread.
+// number with its interval and where it comes from. Pure, any thread.
 #pragma once
 
 #include <string>

@@ -1,7 +1,6 @@
-// The job file: YAML -> JobSpec with every default resolved, or everything that is wrong with it
-// (service.md 1). What the file names on disk is not opened here; see the data check for that.
-// To add a key: a line in the table of job_file.cc, a line in write_job_file, a test. Pure, any
-// thread.
+// The job file: YAML -> JobSpec with every default resolved, or everything that is wrong with it.
+// What the file names on disk is not opened here; see the data check for that. To add a key: a line
+// in the table of job_file.cc, a line in write_job_file, a test. Pure, any thread.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The report: what a log holds as one static HTML file that needs nothing else (service.md 5):
+// The report: what a log holds as one static HTML file that needs nothing else:
 // timeline with merges and splits, results with predicted and actual gain, curves, numbers, and a
 // comparison when there is one. Texts from jobs are data, never markup; the page's own script is
 // named by hash in its Content-Security-Policy. Pure, any thread.

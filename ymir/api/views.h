@@ -1,4 +1,4 @@
-// Views: the state as the JSON that programs read (service.md 4.1): field names, seconds, bytes.
+// Views: the state as the JSON that programs read: field names, seconds, bytes.
 // Each is one JSON document as text. Pure, any thread.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Agent: the program on a node that starts workers and speaks with ymird for them (cluster.md 2).
+// Agent: the program on a node that starts workers and speaks with ymird for them.
 //
 // It dials in, proves itself with the join file's secret and later with the key it was given, and
 // keeps every event until ymird has said that it is durable; what was sent on a connection that

@@ -1,4 +1,4 @@
-// The lines between an agent and ymird, one JSON object each (cluster.md 2.2):
+// The lines between an agent and ymird, one JSON object each:
 // {"kind":"beat","v":1,...}.
 //
 // Agent to ymird: hello, beat, event, step, answer. ymird to agent: welcome, refused, beat_ok, ack,

@@ -1,5 +1,5 @@
 // AgentServer: ymird's end of the agent protocol. Which places there are, what runs on them as far
-// as this ymird has asked for it, and which reports count (cluster.md 2 and 5).
+// as this ymird has asked for it, and which reports count.
 //
 // A report counts when it comes from the place that has the run, over the connection that was
 // admitted last, with the next number of that place; all else is dropped and counted. A place that

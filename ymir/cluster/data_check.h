@@ -1,5 +1,5 @@
 // DataCheck: reads jobs' files in a child program, so that no data, model or tokenizer file is ever
-// parsed by ymird itself (service.md 6.5).
+// parsed by ymird itself.
 //
 // The child reads the JobSpec as JSON from stdin and prints one JSON object: {"facts":{...}} or
 // {"faults":["file:line:column: text",...]}. It has limits of time, processor, memory and output;

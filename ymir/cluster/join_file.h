@@ -1,6 +1,6 @@
-// The join file: how an agent learns where to dial and proves that it was asked for (cluster.md
-// 2.1). Mode 0600, owned by the agent's user, in a folder nobody else can enter; the secret in it
-// is good for one admission. Also the random secrets themselves. Any thread.
+// The join file: how an agent learns where to dial and proves that it was asked for. Mode 0600,
+// owned by the agent's user, in a folder nobody else can enter; the secret in it is good for one
+// admission. Also the random secrets themselves. Any thread.
 #pragma once
 
 #include <string>

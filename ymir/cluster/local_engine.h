@@ -1,4 +1,4 @@
-// LocalEngine: gets the one place of this machine by starting an agent as a child (cluster.md 4).
+// LocalEngine: gets the one place of this machine by starting an agent as a child.
 //
 // The agent outlives ymird for some time and is taken over by the next one; one that died, or that
 // was declared lost, is replaced, with a growing pause when agents die young. Single-threaded: the

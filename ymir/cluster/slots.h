@@ -1,5 +1,5 @@
 // Slots of a CPU node: disjoint sets of cores, whole physical ones where the number allows, and
-// what the node is called (cluster.md 4). Any thread.
+// what the node is called. Any thread.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Controller: the one loop (architecture.md 2). It hears what happened, writes it down, judges
+// Controller: the one loop. It hears what happened, writes it down, judges
 // running transfers, holds rounds, and starts and stops runs until reality is what the newest plan
 // wants. The daemon runs it over a live cluster, the simulator over a model of one.
 //

@@ -1,4 +1,4 @@
-// Random interleavings of everything that can cross (service.md 2.3): finish, cancel, hold, split,
+// Random interleavings of everything that can cross: finish, cancel, hold, split,
 // adopt, crash, node loss, late and doubled reports, restart. Whatever the order, each job ends
 // once, what is charged ends with it, no plan holds an ended job, and a replay gives the same
 // state.

@@ -1,4 +1,4 @@
-// Profiling is scheduled (estimator.md 7): a profile is the first normal training steps of a job,
+// Profiling is scheduled: a profile is the first normal training steps of a job,
 // under observation, and takes slots like any run. A token bucket bounds what profiles may take;
 // jobs over the quota are not held back, they start in normal mode and are measured in place.
 #pragma once

@@ -66,7 +66,7 @@ struct JobFinished {
   JobId job{};
   Outcome outcome = Outcome::kSucceeded;
   std::string reason{};  // target plateau patience budget deadline cancelled failed
-  std::string code{};    // of a failure: service.md 2.1
+  std::string code{};    // of a failure: invalid_data, diverged, ...
   std::string text{};
   RunId run{};  // the run in which it ended, 0 when none
   bool target_reached = false;
@@ -179,7 +179,7 @@ struct RunLost {
   bool fault = false;  // the job's own fault: counted against it
 };
 
-// --- flows (service.md 6.3): who learns from whom, written before a byte is read ---
+// --- flows: who learns from whom, written before a byte is read ---
 struct FlowAuthorised {
   RunId run{};
   JobId from{};

@@ -1,4 +1,4 @@
-// JobSpec: one fine-tuning job as submitted, every default resolved (service.md 1). A value; what
+// JobSpec: one fine-tuning job as submitted, every default resolved. A value; what
 // happens to the job later is in the Snapshot.
 #pragma once
 

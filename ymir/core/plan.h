@@ -53,7 +53,7 @@ struct Plan {
   std::vector<double> gpu_price{};               // per GPU type, in utility
   struct Waiting {
     JobId job{};
-    std::string reason{};  // code of service.md 2.5 and its values: "no_capacity price=12.4"
+    std::string reason{};  // code and its values: "no_capacity price=12.4"
   };
   std::vector<Waiting> waiting{};  // every active job that is in no assignment
   // What the policy wants to find again in its next round, in the wish: its own numbers of a job.

@@ -47,7 +47,7 @@ struct StepTiming {
 };
 
 // How much a source's adapter helps a target's features: evidence(with) - evidence(without), per
-// row (LogME, estimator.md 3). Larger = more help.
+// row (LogME). Larger = more help.
 struct Probe {
   JobId source{};
   double strength = 1;
@@ -55,7 +55,7 @@ struct Probe {
   std::int64_t rows = 0;
 };
 
-// Filter-averaged diagonal Fisher at the frozen backbone (estimator.md 2).
+// Filter-averaged diagonal Fisher at the frozen backbone.
 struct TaskVector {
   std::string key{};            // different keys are never compared
   std::vector<float> fisher{};  // [M], scaled to mean 1; empty: refused or not allowed

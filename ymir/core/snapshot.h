@@ -15,7 +15,7 @@
 
 namespace ymir {
 
-// States of service.md 2.1. A state's rank never falls; ended states absorb. A job whose profile
+// States of a job. A state's rank never falls; ended states absorb. A job whose profile
 // was cut off stays kProfiling without a run, until the profile goes on or it starts without one.
 enum class JobState {
   kSubmitted,
@@ -130,7 +130,7 @@ struct Snapshot {
   std::map<PlaceId, PlaceView> places{};
   std::optional<PlanAdopted> wish{};  // what the last round wanted
 
-  // Aborts on an event that the table of service.md 2.1 does not allow: the log would lie.
+  // Aborts on an event that allows() refuses: the log would lie.
   void apply(const Event& event);
   // The same question for input from outside, asked before the event is appended.
   Result<> allows(const EventBody& body) const;
@@ -151,6 +151,6 @@ struct Snapshot {
 std::string to_string(JobState state);
 // In the order of the enumeration.
 std::vector<std::string> job_state_names();
-int rank_of(const JobView& job);  // of its state, service.md 2.1: 0 submitted .. 6 ended
+int rank_of(const JobView& job);  // of its state: 0 submitted .. 6 ended
 
 }  // namespace ymir

@@ -1,4 +1,4 @@
-// What may happen next (service.md 2.1): asked before an event is appended, and once more by
+// What may happen next: asked before an event is appended, and once more by
 // apply(), which aborts on a no.
 #include <fmt/format.h>
 

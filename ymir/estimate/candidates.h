@@ -1,5 +1,5 @@
 // Candidates: every way in which the active jobs could run next, with the time to target of each
-// member, from what the estimator knows (estimator.md 1, 4). Pure, any thread.
+// member, from what the estimator knows. Pure, any thread.
 #pragma once
 
 #include "ymir/core/forecast.h"

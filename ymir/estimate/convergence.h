@@ -1,5 +1,5 @@
 // Convergence: fits loss curves and answers how many optimizer steps are left until a target or
-// until the loss stands still (estimator.md 5). Deterministic; pure, any thread.
+// until the loss stands still. Deterministic; pure, any thread.
 //
 // Recipe: drop what is not finite and single outliers (Hampel), average to at most 60 blocks of
 // equal width in ln k, make non-increasing (isotonic regression); for 64 floors d, non-negative

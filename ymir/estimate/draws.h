@@ -1,5 +1,5 @@
 // Draws: 64 fixed quasi-random numbers for each link of the estimate, so that a product or ratio of
-// uncertain quantities gets its interval without chance: the same on every replay (estimator.md 1).
+// uncertain quantities gets its interval without chance: the same on every replay.
 //
 // Each uncertain quantity takes a dimension of the Halton sequence. Quantities that share a
 // dimension move together: a job's curve is the same draw in all its candidates, so the ratio of

@@ -1,5 +1,5 @@
 // Estimator: turns measurements into a Forecast: for each candidate (job or pair, mode, GPUs) how
-// long until each member meets its own target, with what certainty, and why (estimator.md).
+// long until each member meets its own target, with what certainty, and why.
 //
 // Five links, each in its own file and replaceable: similarity, gain, convergence (steps), step
 // time, memory. No I/O, no clock, no torch. State is a fold over events; one thread.

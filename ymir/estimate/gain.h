@@ -1,5 +1,5 @@
 // Gain: what a transfer does to the number of steps, y = ln(steps alone / steps with), learnt from
-// transfers that were tried (estimator.md 4).
+// transfers that were tried.
 //
 // Bayesian linear regression with an explicit, cautious prior: of ordered pairs of tasks that were
 // measured, most are harmed, and a source that lifts the target's probe helps. Rows that only give

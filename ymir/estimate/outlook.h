@@ -1,6 +1,5 @@
-// Outlook: what is believed of transfers that run, and what became of those that ended
-// (estimator.md 8). The baseline is always the job's own expectation of how it would do alone.
-// Pure, any thread.
+// Outlook: what is believed of transfers that run, and what became of those that ended. The
+// baseline is always the job's own expectation of how it would do alone. Pure, any thread.
 #pragma once
 
 #include <vector>
@@ -25,7 +24,7 @@ MergedBelief merged_belief(const SoloBelief& alone, const JobView& job, const Tr
 // One for each member of a running pair or temporal target whose merge is not taken back.
 std::vector<TransferOutlook> outlooks(const Snapshot& now, const Knowledge& knowledge);
 
-// Transfers that ended and have no TransferSettled. Censoring (estimator.md 4): met both ways gives
+// Transfers that ended and have no TransferSettled. Censoring: met both ways gives
 // a number; split, or not met with the partner, an upper bound; a job that was cancelled or failed
 // says nothing and is left out.
 std::vector<TransferSettled> settlements(const Snapshot& now, const Knowledge& knowledge);

@@ -1,4 +1,4 @@
-// Similarity: how much a source may help a target, by name (estimator.md 3). Larger = more help.
+// Similarity: how much a source may help a target, by name. Larger = more help.
 //
 //   probe    evidence of the target's labels with the source's adapter minus without; directed;
 //            the default wherever the source has an adapter

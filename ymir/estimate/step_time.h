@@ -1,5 +1,5 @@
-// StepTable: how long an optimizer step takes, by configuration, from what was measured online
-// (estimator.md 6). Each answer says its source and never looks more certain than that.
+// StepTable: how long an optimizer step takes, by configuration, from what was measured online.
+// Each answer says its source and never looks more certain than that.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The arithmetic of a pair's forecast (estimator.md 1): times of its members, TranWt, work ratio,
+// The arithmetic of a pair's forecast: times of its members, TranWt, work ratio,
 // expected saving. All in seconds, over draws. Pure, any thread.
 #pragma once
 

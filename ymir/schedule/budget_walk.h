@@ -1,6 +1,5 @@
 // BudgetWalk: the textbook policies fifo, sjf, srtf, srsf. Each orders the jobs by one key and
 // walks down the list while GPUs are left; a job takes its requested number of GPUs or none, alone.
-// The rules are those of policies.md 2.8.
 //
 // To add one: a line in the table of policy.cc.
 #pragma once

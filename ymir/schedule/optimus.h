@@ -1,4 +1,4 @@
-// Optimus: elastic, greedy by the seconds that the next GPU saves (policies.md 2.5, the correct
+// Optimus: elastic, greedy by the seconds that the next GPU saves (the correct
 // variant: each job's own gain and own largest size). Every job gets its smallest size in the order
 // of submission while GPUs last; then, again and again, the job whose own remaining time falls most
 // for a GPU goes up one size. Weak point to expect: it minimises seconds saved by the next GPU, so

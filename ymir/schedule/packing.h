@@ -1,6 +1,6 @@
 // Packing: which lines of a plan find room when each must stand on one node.
 //
-// Sizes that are powers of two up to the node pack whenever their sum fits (optimizer.md 4.1);
+// Sizes that are powers of two up to the node pack whenever their sum fits;
 // other sizes or unequal nodes may leave somebody out. Pure, any thread.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Sizes: the GPU counts at which a job may run. Powers of two up to the node unless the job names
-// its own: then every selection that fits in sum also fits on nodes (optimizer.md 4.1).
+// its own: then every selection that fits in sum also fits on nodes.
 #pragma once
 
 #include <string>

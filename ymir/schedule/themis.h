@@ -1,4 +1,4 @@
-// Themis: finish-time fairness, max-min by bisection (policies.md 2.7). The shares that make the
+// Themis: finish-time fairness, max-min by bisection. The shares that make the
 // worst finish-time ratio least come from themis_share.h; rounds serve them: first who has received
 // least of its share since it was last counted from. A gang takes all its GPUs or none.
 //

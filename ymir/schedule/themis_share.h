@@ -1,5 +1,5 @@
 // Finish-time fairness, max-min: the fractional shares of one kind of GPU at which the worst
-// finish-time ratio is least (policies.md 2.7; Themis, NSDI'20, as an exact bisection).
+// finish-time ratio is least (Themis, NSDI'20, as an exact bisection).
 //
 // A job's ratio is rho = (age + time to its end at share x) / (time of its life if it had held an
 // exclusive 1/J of the cluster throughout). The share x of a job is the part of the time that it

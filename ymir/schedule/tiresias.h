@@ -1,4 +1,4 @@
-// Tiresias: two-dimensional least attained service, discretised (policies.md 2.4). Priority is the
+// Tiresias: two-dimensional least attained service, discretised. Priority is the
 // GPU-seconds that a job has held so far: queues by limits, the least served first, and inside a
 // queue by first start, so that nobody is preempted for an equal. A gang takes all its GPUs or
 // none. It needs no forecast of time, only of sizes.

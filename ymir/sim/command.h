@@ -1,5 +1,5 @@
-// The commands `ymir simulate` and `ymir workload`: options in, texts and an exit code out
-// (contracts.md, "Simulation"). No terminal, no exit; files are read and written here.
+// The commands `ymir simulate` and `ymir workload`: options in, texts and an exit code out. No
+// terminal, no exit; files are read and written here.
 #pragma once
 
 #include <functional>

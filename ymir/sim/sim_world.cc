@@ -8,7 +8,7 @@ namespace ymir {
 
 namespace {
 
-// Order of what happens at one instant (policies.md 5.1).
+// Order of what happens at one instant.
 enum Rank { kFault = 1, kEnd, kEvaluation, kStop, kProfile, kStart, kArrival, kCommand };
 
 constexpr double kAlmost = 1e-9;  // progress is a sum of fractions

@@ -51,7 +51,7 @@ struct Workload {
 Result<Workload> parse_workload(const std::string& name, const std::string& text);
 std::string to_text(const Workload& workload);  // what parse_workload reads, byte for byte again
 
-// The setting of the paper, by chance (policies.md 7.2): run times log-normal with a long tail, few
+// The setting of the paper, by chance: run times log-normal with a long tail, few
 // GPUs asked for most, tasks of three backbones in classes of size. Every draw of a job depends on
 // (seed, job, field) only, so jobs can be added without changing the others; what was asked for and
 // what came of it stand in the header.

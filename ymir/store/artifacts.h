@@ -31,7 +31,7 @@ class StateFolder {
 
 struct DiskSpace {
   std::uint64_t free = 0, total = 0;  // bytes, for this user
-  // Below 5 % or 1 GiB no new work is taken (service.md 7).
+  // Below 5 % or 1 GiB no new work is taken.
   bool low() const { return free < total / 20 || free < std::uint64_t{1} << 30; }
 };
 Result<DiskSpace> disk_space(const std::string& path);

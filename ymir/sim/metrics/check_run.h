@@ -1,4 +1,4 @@
-// check_run: what must hold of every run, whoever made it (policies.md 1.2). Always on: at the end
+// check_run: what must hold of every run, whoever made it. Always on: at the end
 // of each simulation, and on a real log. Returns what is broken, one line each, named R1..R9. Pure.
 //
 //   R1 GPU time adds up to GPUs x makespan, to the microsecond

@@ -1,4 +1,4 @@
-// Finish-time fairness rho of every job, by each formula in use (policies.md 4.1). rho > 1: worse
+// Finish-time fairness rho of every job, by each formula in use. rho > 1: worse
 // off than with its share of the cluster to itself. Pure.
 //
 //   share         JCT / T(clip(G / N, least, most)); linear in speed between numbers of GPUs, by

@@ -1,4 +1,4 @@
-// SimulationSummary: one run in numbers, the keys of summary.json (contracts.md, policies.md 4.2).
+// SimulationSummary: one run in numbers, the keys of summary.json.
 // NaN where there is nothing to take a number from. Means are over finished jobs. Pure.
 #pragma once
 

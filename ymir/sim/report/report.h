@@ -1,5 +1,5 @@
 // The report of a simulation: one HTML file without network that compares policies over seeds, and
-// the tables behind its pictures as CSV (policies.md 8). Texts of jobs are data, never markup; the
+// the tables behind its pictures as CSV. Texts of jobs are data, never markup; the
 // page's own script is named by hash in its Content-Security-Policy. Pure but for the files of
 // write_comparison_tables.
 #pragma once

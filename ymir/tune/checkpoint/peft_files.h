@@ -48,7 +48,7 @@ struct AdapterNotes {
   std::string prompt_template{};      // lm: of the conversations; empty: their format's usual one
   std::string backbone{};             // key of weights and tokenizer it was trained on
   std::string data_hash{};
-  std::string numerics{};                        // numerics key (tuner.md 8.3)
+  std::string numerics{};                        // numerics key
   std::map<std::string, std::string> lineage{};  // job, mode, partner, source's sha256, ...
   std::map<std::string, double> metrics{};       // measured on the validation set
 };

@@ -1,6 +1,5 @@
 // The order of training rows: a pure function of (seed, epoch, index), so that any step can be
-// repeated, resumed or skipped to without state and without reading what comes before (tuner.md
-// 6.3). Any thread.
+// repeated, resumed or skipped to without state and without reading what comes before. Any thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Backbone image: a model's frozen weights in the form the encoder reads, derived once and mapped
-// by every process of the node (tuner.md 2.4).
+// by every process of the node.
 //
 // A safetensors file <cache>/images/<key>.<f32|bf16>.safetensors with one flat tensor, in which
 // every weight begins at a multiple of 64 bytes and query, key and value are one matrix [3H, H].

@@ -317,7 +317,7 @@ at::Tensor encode(const Encoder& encoder, const SlotTable& slots, const EncoderI
   const int layers = encoder.shape.layers;
   YMIR_CHECK(static_cast<int>(slots.size()) == layers, "one line of slots per layer");
   YMIR_CHECK((tape != nullptr) == options.keep_tape, "a tape is given exactly when it is kept");
-  // Below the lowest trained layer nothing is kept, and nothing is dropped (tuner.md 7.5).
+  // Below the lowest trained layer nothing is kept, and nothing is dropped.
   const bool embeddings = trains_embeddings(options.trained);
   const int lowest =
       options.keep_inputs || embeddings ? 0 : lowest_trained(slots, options.trained, layers);

@@ -13,7 +13,7 @@ namespace ymir::kernels {
 // Which of the builds this CPU takes: avx512, avx2 or base. Part of the numerics key.
 const char* instruction_set();
 
-// Which random decisions: counter-based (tuner.md 8.2), so a mask is a function of these alone.
+// Which random decisions: counter-based, so a mask is a function of these alone.
 struct DropoutKey {
   std::uint64_t seed = 0;
   std::uint32_t row = 0;  // of the data set

@@ -1,7 +1,7 @@
 // Head: what lies between the encoder's vectors and the outputs, as the family has it
 // (HeadKind in model/family.h). The classifier is always the job's own; BERT's pooler is frozen
 // when the backbone's file has one; every other dense layer is created from the job's seed, trained
-// and exported with the adapter (tuner.md 3.1).
+// and exported with the adapter.
 #pragma once
 
 #include "ymir/tune/model/encoder_torch.h"

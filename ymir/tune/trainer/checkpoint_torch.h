@@ -1,6 +1,6 @@
-// A job's checkpoint: the folder <job>/checkpoint/step-<k> with state.json and state.safetensors
-// (tuner.md 8.1). Written whole or not at all; the hash of state.json names it, and state.json
-// names the hash of the tensors. Holds nothing that depends on the number of threads or ranks.
+// A job's checkpoint: the folder <job>/checkpoint/step-<k> with state.json and state.safetensors.
+// Written whole or not at all; the hash of state.json names it, and state.json names the hash of
+// the tensors. Holds nothing that depends on the number of threads or ranks.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace ymir {
 
-// What must be equal for a resumed job to go on bit for bit (tuner.md 8.3).
+// What must be equal for a resumed job to go on bit for bit.
 struct Numerics {
   std::string instruction_set{}, library{}, precision{};
   int threads = 1;

@@ -156,7 +156,7 @@ class Method : public ::testing::TestWithParam<const char*> {
   }
 };
 
-// The export is read back and compared bit for bit inside the run (tuner.md 4.1).
+// The export is read back and compared bit for bit inside the run.
 TEST_P(Method, LearnsIsExportedAndEndsBitEqualAfterStops) {
   const Workspace at;
   const auto session = tiny_session(at);

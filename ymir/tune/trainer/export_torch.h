@@ -1,4 +1,4 @@
-// Adapters as PEFT folders, out and in (tuner.md 4.1). After every export the files are read back
+// Adapters as PEFT folders, out and in. After every export the files are read back
 // into a fresh binding and one batch is compared bit for bit with the live tensors.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Fits a task's head on pooled features of a frozen backbone: multinomial logistic regression or
 // ridge. Used before the task vector is taken (an unfitted head would make its gradients measure
-// head noise, estimator.md 2) and for `head_start: fit`.
+// head noise) and for `head_start: fit`.
 //
 // Both minimise mean loss over rows + l2/2 |W|^2; the bias is not penalised. Deterministic, pure,
 // any thread.

@@ -76,7 +76,7 @@ std::function<bool()> until_stop_now(const RunContext& context) {
   return [&stop = context.stop] { return stop() != StopWish::kStopNow; };
 }
 
-// train.head_start: fit. The head of the features as they are now (tuner.md 7.13), part of the
+// train.head_start: fit. The head of the features as they are now, part of the
 // training time. A head that can't be fitted stays random, told in the log.
 Result<> fit_head_first(JobRun& job, const RunContext& context) {
   if (job.order.spec.train.head_start != "fit") return Ok{};

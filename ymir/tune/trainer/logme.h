@@ -1,7 +1,7 @@
 // LogME: how well a linear head on given features could explain the labels, as the maximised log
 // evidence per row of Bayesian linear regression (You et al., "LogME: Practical Assessment of
 // Pre-trained Models for Transfer Learning", ICML 2021). The `probe` of the estimator is the
-// difference of two such numbers: with a source's adapter minus without (estimator.md 3).
+// difference of two such numbers: with a source's adapter minus without.
 //
 // Model of one output y [N]: y = F w + noise, w ~ N(0, 1/alpha I), noise ~ N(0, 1/beta I); alpha
 // and beta maximise p(y | F). Classes are fitted one-hot and averaged. Deterministic, pure, any

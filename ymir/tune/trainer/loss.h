@@ -1,6 +1,6 @@
 // Losses on logits, with gradients. Sums over rows are f64; the gradient is that of the sum divided
-// by `divisor`, the task's number of valid rows of the whole step, known before (tuner.md 7.3:
-// once, never a mean of means). Pure, few rows: scalar code.
+// by `divisor`, the task's number of valid rows of the whole step, known before (once,
+// never a mean of means). Pure, few rows: scalar code.
 #pragma once
 
 #include <cstdint>

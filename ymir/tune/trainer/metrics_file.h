@@ -1,4 +1,4 @@
-// metrics.jsonl (contracts.md): a line a step and a line an evaluation. A resumed job first drops
+// metrics.jsonl: a line a step and a line an evaluation. A resumed job first drops
 // the lines after its checkpoint's step, so that the file reads as one course. One thread.
 #pragma once
 

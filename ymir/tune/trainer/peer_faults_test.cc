@@ -1,5 +1,5 @@
-// Faults that users of other fine-tuning tools have reported, each as a test that bears its name
-// (tuner.md 12). Those not here stand beside what they are about: PaddingDoesNotChangeLogits
+// Faults that users of other fine-tuning tools have reported, each as a test that bears its name.
+// Those not here stand beside what they are about: PaddingDoesNotChangeLogits
 // (model_reference_test), ExactlyOneBos and EosLabelSurvivesPadEqualsEos (conversation_test),
 // F1IsNotAnAverageOfRanks (metrics_test), OomKeepsTheGlobalBatch (exactness_test),
 // GradientIsolation (task_test).

@@ -37,7 +37,7 @@ struct Progress {
   double interval_loss = 0, evaluation_loss = 0;
   std::int64_t interval_rows = 0, evaluation_rows = 0;
   std::vector<LossPoint> losses{};  // points since the last evaluation
-  std::string ended{};              // reason of service.md 1; empty while it goes on
+  std::string ended{};              // target, plateau, budget, ...; empty while it goes on
   bool target_reached = false;
   std::optional<Lineage> lineage{};
   // Of a spatial run: both members' checkpoints carry the same mark, and the joint moments.

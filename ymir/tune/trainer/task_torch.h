@@ -60,7 +60,7 @@ bool clip(TaskGradient& gradient, double limit);
 // One update of a single task. Advances `step`; `updates` unless the gradient is not finite.
 bool update_task(Task& task, TaskGradient& gradient);
 
-// One joint update (tuner.md 5): the shared adapter moves by the joint moments of g_A + g_B, each
+// One joint update: the shared adapter moves by the joint moments of g_A + g_B, each
 // clipped by its own norm; each task's own moments follow its own gradient; heads are the tasks'
 // own. A task whose gradient is not finite contributes nothing to this step.
 struct JointState {

@@ -1,9 +1,9 @@
-// Task vector: the filter-averaged diagonal Fisher of a task at the frozen backbone (estimator.md
-// 2): for each output o of each linear site, the expected squared gradient of log p(y | x) with
-// respect to its weights, averaged over the inputs. Head first; the expectation over labels is
-// exact up to 4 classes and for regression, else by 3 random probes; evaluation mode; rows weighted
-// so that classes count alike. No weight gradient is formed: per row, sum_i (G^T X)[o,i]^2 =
-// G[:,o]^T (X X^T) G[:,o].
+// Task vector: the filter-averaged diagonal Fisher of a task at the frozen backbone: for each
+// output o of each linear site, the expected squared gradient of log p(y | x) with respect to its
+// weights, averaged over the inputs. Head first; the expectation over labels is exact up to 4
+// classes and for regression, else by 3 random probes; evaluation mode; rows weighted so that
+// classes count alike. No weight gradient is formed: per row, sum_i (G^T X)[o,i]^2 = G[:,o]^T (X
+// X^T) G[:,o].
 #pragma once
 
 #include <functional>

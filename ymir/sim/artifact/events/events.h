@@ -1,4 +1,4 @@
-// The event simulator of Tiresias (policies.md 2.4, 2.8): whole seconds, numbers of GPUs, no cost
+// The event simulator of Tiresias: whole seconds, numbers of GPUs, no cost
 // of a restart, no placement. An instant is the next arrival, end or, where strictly earlier, a
 // jump to where a queue changes. One thread.
 #pragma once

@@ -1,5 +1,5 @@
-// The two fixed-batch policies that the Pollux study compares with, as published (policies.md 2.4,
-// 2.5). A policy object belongs to one run: what it remembers between rounds lies in it.
+// The two fixed-batch policies that the Pollux study compares with, as published.
+// A policy object belongs to one run: what it remembers between rounds lies in it.
 #pragma once
 
 #include <cstddef>

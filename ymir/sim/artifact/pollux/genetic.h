@@ -1,5 +1,5 @@
 // The genetic search of Pollux: NSGA-II (Deb et al. 2002) over allocations, a matrix of GPUs by job
-// and node, with the study's own crossover, mutation and repair (policies.md 2.6).
+// and node, with the study's own crossover, mutation and repair.
 //
 // A function of its inputs: chance comes from a counter keyed by (seed, round), so the same round
 // searched twice gives the same. One thread.

@@ -1,5 +1,5 @@
 // The goodput model of Pollux (OSDI'21): how many samples a second a job would make on a placement
-// and with a batch, times how much a sample is worth in that batch (policies.md 2.6).
+// and with a batch, times how much a sample is worth in that batch.
 //
 // Pure, any thread; needs pow, so bytes are those of one libm. Seconds, samples.
 #pragma once

@@ -1,5 +1,5 @@
 // Pollux itself: chooses GPUs and batch sizes together, by a goodput model that it fits to each job
-// while it runs and a genetic search over allocations (policies.md 2.6). The published artifact is
+// while it runs and a genetic search over allocations. The published artifact is
 // unseeded; this one takes a seed, and is compared with the published results as a band.
 #pragma once
 

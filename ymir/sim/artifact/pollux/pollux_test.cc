@@ -115,7 +115,7 @@ Ratios compare(const Run& run, const std::map<std::string, double>& golden) {
   return ratios;
 }
 
-// policies.md 6.1, class C: about 10 CPU-minutes.
+// About 10 CPU-minutes.
 TEST(PolluxBand, LiesAroundThePublishedResultsOverFiveSeeds) {
   if (!have_data()) GTEST_SKIP() << "no reference data: " << kData;
   if (std::getenv("YMIR_NIGHTLY") == nullptr) GTEST_SKIP() << "runs with YMIR_NIGHTLY=1";

@@ -1,4 +1,4 @@
-// The world of the Pollux study's simulator (policies.md 5.3, clock=pollux): every 60 s all jobs
+// The world of the Pollux study's simulator (clock=pollux): every 60 s all jobs
 // step in the order of the workload, then the policy is asked, then changed jobs pay 30 s of
 // restart.
 //

@@ -1,5 +1,5 @@
 // The five policies of Titan's world: srtf, tiresias, optimus and themis as published, faults
-// included (policies.md 2.4 to 2.8), and titan itself without merging (2.2).
+// included, and titan itself without merging.
 #include <algorithm>
 #include <array>
 #include <cmath>

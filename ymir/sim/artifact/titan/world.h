@@ -1,4 +1,4 @@
-// World: the simulator of Titan (policies.md 2.3.2, 5.3): a clock of rounds, jobs that step from
+// World: the simulator of Titan: a clock of rounds, jobs that step from
 // round to round, GPUs that are freed at rounds only, a placer that takes the fewest nodes.
 //
 // Lists are insertion-ordered and a job that moves goes to the end: ties of the policies depend on
