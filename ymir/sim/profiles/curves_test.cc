@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "ymir/base/file.h"
+#include "ymir/base/temp_folder.h"
 
 namespace ymir {
 namespace {
@@ -15,8 +16,6 @@ using testing::HasSubstr;
 class WrittenCurves : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/ymir-curves-XXXXXX";
-    folder = ::mkdtemp(name);
     write("normal",
           "model,task,lr,grad_accum_steps,metric,epoch,value\nm,a,1e-3,1,acc,1,0.4\n"
           "m,a,1e-3,1,acc,2,0.6\nm,a,1e-3,1,acc,1,0.9\nm,a,1e-3,1,acc,3,0.95\n");
@@ -25,11 +24,11 @@ class WrittenCurves : public testing::Test {
           "model,task_a,task_b,metric_of,metric,epoch,value\nm,a,b,a,acc,1,0.5\n"
           "m,a,b,b,acc,1,0.1\nm,a,b,b,acc,2.5,0.8\n");
   }
-  void TearDown() override { std::filesystem::remove_all(folder); }
   void write(const std::string& kind, const std::string& text) {
     ASSERT_TRUE(write_file(folder + "/" + kind + "_curves.csv", text));
   }
-  std::string folder;
+  const TempFolder temporary{"curves"};
+  const std::string folder = temporary.path();
 };
 
 TEST_F(WrittenCurves, ASecondRunBeginsWhereTheEpochFallsBackAndIsNotRead) {

@@ -8,6 +8,7 @@
 
 #include "ymir/base/csv.h"
 #include "ymir/base/file.h"
+#include "ymir/base/temp_folder.h"
 #include "ymir/sim/profiles/curves.h"
 
 namespace ymir {
@@ -30,8 +31,6 @@ class MeasuredTables : public testing::Test {
 class Written : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/ymir-profile-XXXXXX";
-    folder = ::mkdtemp(name);
     ASSERT_TRUE(make_folders(folder + "/lut/V100"));
     write("jobs_effective.csv",
           "application,target_lr,target_gradient_steps,target_batch_size,target_metric_csv,"
@@ -48,12 +47,12 @@ class Written : public testing::Test {
     write("lut/V100/m_memory.csv", "local_bsz,gpu_memory\n4,1\n8,3\n");
     write("lut/V100/m_context_switch.csv", "app,time_cost\nt,5\n");
   }
-  void TearDown() override { std::filesystem::remove_all(folder); }
   void write(const std::string& file, const std::string& text) {
     ASSERT_TRUE(write_file(folder + "/" + file, text));
   }
   Result<TitanProfile> read() const { return TitanProfile::read({.folder = folder}); }
-  std::string folder;
+  const TempFolder temporary{"profile"};
+  const std::string folder = temporary.path();
 };
 
 TEST(PlacementKey, IsTheSmallestRotationNotTheSmallestOrder) {

@@ -7,6 +7,7 @@
 #include "ymir/base/base64.h"
 #include "ymir/base/file.h"
 #include "ymir/base/json.h"
+#include "ymir/base/temp_folder.h"
 #include "ymir/tune/data/image_set.h"
 
 namespace ymir {
@@ -128,12 +129,8 @@ TEST(ImageSets, TablesOfPixelsNameRowAndColumnOfAFault) {
 
 class ImageFolder : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/ymir-images-XXXXXX";
-    folder = ::mkdtemp(name);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-  std::string folder;
+  const TempFolder temporary{"images"};
+  const std::string folder = temporary.path();
 };
 
 TEST_F(ImageFolder, EachFolderIsAClassAndADamagedFileIsNamed) {

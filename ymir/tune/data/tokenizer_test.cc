@@ -10,6 +10,7 @@
 #include "ymir/base/file.h"
 #include "ymir/base/hash.h"
 #include "ymir/base/json.h"
+#include "ymir/base/temp_folder.h"
 #include "ymir/base/text.h"
 
 namespace ymir {
@@ -295,13 +296,11 @@ TEST(Tokenizer, AFolderWithoutTokenizerIsTold) {
 }
 
 TEST(Tokenizer, AFolderWithATokenizerOfAnotherFormIsToldWhatToDo) {
-  char folder[] = "/tmp/ymir-form-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder), nullptr);
-  ASSERT_TRUE(write_file(std::string(folder) + "/tokenizer.model", "x"));
+  const TempFolder folder("form");
+  ASSERT_TRUE(write_file(folder / "tokenizer.model", "x"));
 
-  const auto result = Tokenizer::load(folder);
+  const auto result = Tokenizer::load(folder.path());
 
-  std::filesystem::remove_all(folder);
   ASSERT_FALSE(result);
   EXPECT_THAT(result.error().message, HasSubstr("tokenizer.model alone is not read, make a "));
   EXPECT_THAT(result.error().message, HasSubstr("save_pretrained"));
