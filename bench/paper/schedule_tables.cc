@@ -5,7 +5,8 @@
 //   schedule_tables --policies ymir,srtf,tiresias --jobs 240 --gpus 32 --load 1 --seeds 10 generate
 //
 // Options: --nodes N --gpus-per-node G, --set KEY=VALUE (of policies; error.LINK=SPEC of beliefs;
-// truth.KEY of the workload), --base POLICY (ratios to it), --threads T (over policies and seeds).
+// truth.KEY of the workload), --base POLICY (ratios to it), --threads T (over policies and seeds),
+// --tail K (the K longest completion times of each run: waits, starts and time on each size).
 #include <sys/resource.h>
 
 #include <fmt/format.h>
@@ -20,6 +21,7 @@
 
 #include "ymir/base/file.h"
 #include "ymir/base/text.h"
+#include "ymir/sim/metrics/record.h"
 #include "ymir/sim/simulate.h"
 #include "ymir/sim/trace/trace.h"
 #include "ymir/sim/trace/workload_of.h"
@@ -33,7 +35,7 @@ struct Arguments {
   std::map<std::string, std::string> truth{};
   std::string format{}, profiles{};
   std::vector<std::string> files{};
-  int nodes = 8, width = 4, jobs = 240, seeds = 1, threads = 1;
+  int nodes = 8, width = 4, jobs = 240, seeds = 1, threads = 1, tail = 0;
   double interval = 120, load = 1;
   std::string base{};
 };
@@ -43,6 +45,7 @@ struct Row {
   double avg = 0, p50 = 0, p99 = 0, most = 0, cpu_s = 0;
   int finished = 0, censored = 0, merged = 0, split = 0, starts = 0;
   std::int64_t rounds = 0;
+  std::string tail{};
 };
 
 double quantile(const std::vector<double>& sorted, double p) {
@@ -57,6 +60,36 @@ double cpu_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// The jobs with the longest completion times: how long each waited and what it ran on.
+std::string tail_of(const RunRecord& record, const Workload& workload, int count) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < record.jobs.size(); ++i)
+    if (record.jobs[i].finished) order.push_back(i);
+  std::ranges::stable_sort(order, std::greater<>(),
+                           [&](std::size_t i) { return record.jobs[i].jct_s(); });
+  std::string text;
+  for (std::size_t k = 0; k < order.size() && k < static_cast<std::size_t>(count); ++k) {
+    const std::size_t i = order[k];
+    const WorkloadJob& job = workload.jobs[i];
+    std::map<std::size_t, double> on;
+    double switching = 0;
+    for (const Hold& hold : record.holds) {
+      if (std::ranges::count(hold.jobs, static_cast<int>(i)) == 0) continue;
+      on[hold.gpus.size()] += static_cast<double>(hold.to - hold.ready) / 1e6;
+      switching += static_cast<double>(hold.ready - hold.from) / 1e6;
+    }
+    text += fmt::format("#   {} at {:.0f} s: {:.0f} s, waited {:.0f}, starts {} of {:.0f} s;",
+                        job.name, job.at, record.jobs[i].jct_s(), record.jobs[i].queueing_s,
+                        record.jobs[i].restarts + 1, switching);
+    for (const auto& [gpus, seconds] : on) text += fmt::format(" {}x{:.0f}s", gpus, seconds);
+    text += "; alone:";
+    for (int gpus = job.min_gpus; gpus <= job.max_gpus; gpus *= 2)
+      text += fmt::format(" {}:{:.0f}", gpus, solo_seconds(job, gpus));
+    text += "\n";
+  }
+  return text;
 }
 
 Result<Row> run(const std::string& name, const Workload& workload, const std::string& policy,
@@ -91,6 +124,8 @@ Result<Row> run(const std::string& name, const Workload& workload, const std::st
   row.p99 = quantile(jct, 0.99);
   row.most = quantile(jct, 1);
   row.rounds = static_cast<std::int64_t>(run.state.round);
+  if (arguments.tail > 0)
+    row.tail = tail_of(record_of(run.log, run.state, workload), workload, arguments.tail);
   return row;
 }
 
@@ -139,11 +174,10 @@ Result<> parse(int count, char** words, Arguments& arguments) {
     } else if (word == "--interval") {
       arguments.interval = *number;
     } else {
-      const std::map<std::string, int*> whole{{"--nodes", &arguments.nodes},
-                                              {"--gpus-per-node", &arguments.width},
-                                              {"--jobs", &arguments.jobs},
-                                              {"--seeds", &arguments.seeds},
-                                              {"--threads", &arguments.threads}};
+      const std::map<std::string, int*> whole{
+          {"--nodes", &arguments.nodes}, {"--gpus-per-node", &arguments.width},
+          {"--jobs", &arguments.jobs},   {"--seeds", &arguments.seeds},
+          {"--tail", &arguments.tail},   {"--threads", &arguments.threads}};
       const auto found = whole.find(word);
       if (found == whole.end()) return Error{ErrorCode::kInvalidArgument, "unknown " + word};
       *found->second = static_cast<int>(*number);
@@ -251,7 +285,7 @@ int main_of(int count, char** words) {
   fmt::print(
       "| workload | policy | avg JCT s | p50 | p99 | max | finished/censored | merges/splits | "
       "starts a job | rounds | CPU s |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
-  for (const Row& row : rows) fmt::print("{}", line(row));
+  for (const Row& row : rows) fmt::print("{}{}", line(row), row.tail);
   print_means(rows, arguments);
   fmt::print("\n{} runs in {:.1f} s of wall time on {} threads\n", rows.size(), wall.count(),
              arguments.threads);

@@ -45,6 +45,49 @@ TEST(Pipeline, RunsTheShorterJobFirst) {
   EXPECT_THAT(why_waits(plan, 2), StartsWith("no_capacity gpus=1 price="));
 }
 
+// A short job that makes little of four GPUs, and a long one that can use all.
+TestRound short_beside_long() {
+  TestRound test({4});
+  test.job(1, 4);
+  test.job(2, 4);
+  test.alone(1, 1, 900);
+  test.alone(1, 4, 600);
+  test.alone_at_all_sizes(2, 40'000);
+  return test;
+}
+
+TEST(Pipeline, WastesNoGpusOnAShortJobWhileALongOneCanUseThem) {
+  const TestRound test = short_beside_long();
+
+  const Plan plan = decided(test, "ymir", {{"length", "0"}});
+  const Plan spendthrift = decided(test, "ymir", {{"length", "0"}, {"thrift", "0"}});
+
+  EXPECT_EQ(in_short(plan), "j1x1 j2x2");
+  EXPECT_EQ(in_short(spendthrift), "j1x4");
+}
+
+TEST(Pipeline, AJobWithTheClusterToItselfTakesItsFastestSize) {
+  Rng rng(5);
+
+  for (int k = 0; k < 100; ++k) {
+    TestRound test({8});
+    test.job(1, 8);
+    int fastest = 1;
+    double least = 1e9;
+    for (const int gpus : {1, 2, 4, 8}) {
+      const double seconds = rng.uniform(1000, 20'000);
+      test.alone(1, gpus, seconds);
+      if (seconds < least) fastest = gpus;
+      least = std::min(least, seconds);
+    }
+
+    const Plan plan = decided(test);
+
+    ASSERT_EQ(plan.assignments.size(), 1u);
+    EXPECT_EQ(plan.assignments[0].what.gpus, fastest);
+  }
+}
+
 TEST(Pipeline, ChoosesATransferThatPays) {
   TestRound test = two_jobs();
   test.temporal(2, 1, 1, 300, 500, 1.5);

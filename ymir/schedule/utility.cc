@@ -11,7 +11,7 @@ namespace {
 constexpr double kRound = 120;  // seconds: nothing is judged on a finer scale
 constexpr double kHour = 3600;
 constexpr double kUnfairLow = 0.25, kUnfairHigh = 8;
-constexpr double kShortLow = 1.0 / 8, kShortHigh = 8;
+constexpr double kSizeLow = 1.0 / 8, kSizeHigh = 8;  // of shortness and of length
 constexpr double kLargestUnit = 1 << 20;
 
 double at_least_round(Seconds time) { return std::max(kRound, time.count()); }
@@ -26,6 +26,10 @@ double power(double base, double exponent) {
   return inverse ? 1 / result : result;
 }
 
+double clipped_power(double base, double exponent) {
+  return std::clamp(power(base, exponent), kSizeLow, kSizeHigh);
+}
+
 }  // namespace
 
 Result<> UtilityOptions::validate() const {
@@ -36,8 +40,10 @@ Result<> UtilityOptions::validate() const {
   const auto half = [](double x) { return x >= 0 && x <= 8 && 2 * x == std::floor(2 * x); };
   if (!half(unfairness)) return bad("unfairness", "a multiple of 0.5 in 0..8", unfairness);
   if (!half(shortness)) return bad("shortness", "a multiple of 0.5 in 0..8", shortness);
+  if (!half(length)) return bad("length", "a multiple of 0.5 in 0..8", length);
   if (!half(transfer)) return bad("transfer", "a multiple of 0.5 in 0..8", transfer);
   if (!(spread > 0 && spread <= 1e6)) return bad("spread", "in (0, 1e6]", spread);
+  if (!(thrift >= 0 && thrift <= 1e6)) return bad("thrift", "in 0..1e6", thrift);
   if (!(tau >= 1 && tau <= 1e6)) return bad("tau", "in 1..1e6", tau);
   if (!(hold.count() >= 0 && hold.count() <= 1e9)) return bad("hold", "in 0..1e9", hold.count());
   if (!(hold_min > 0 && hold_min <= 1)) return bad("hold_min", "in (0, 1]", hold_min);
@@ -59,16 +65,21 @@ double speed_at_share(std::span<const SpeedPoint> points, double share) {
   return points.back().speed;
 }
 
+double use_of_more(std::span<const SpeedPoint> points, double share) {
+  const double more = speed_at_share(points, 2 * share) / speed_at_share(points, share);
+  return std::clamp(more - 1, 0.0, 1.0);
+}
+
 Utility::Utility(const UtilityOptions& options) : options_(options) {
   YMIR_CHECK(options.validate(), "utility options are not valid");
 }
 
 double Utility::priority(const JobFacts& job) const {
   const double fair = at_least_round(job.fair_remaining);
-  const double unfairness =
-      std::clamp((job.age.count() + fair) / at_least_round(job.isolated), kUnfairLow, kUnfairHigh);
-  const double shortness = power(kHour / fair, options_.shortness);
-  return power(unfairness, options_.unfairness) * std::clamp(shortness, kShortLow, kShortHigh);
+  const double whole = at_least_round(job.isolated);
+  const double unfairness = std::clamp((job.age.count() + fair) / whole, kUnfairLow, kUnfairHigh);
+  return power(unfairness, options_.unfairness) * clipped_power(kHour / fair, options_.shortness) *
+         clipped_power(whole / kHour, options_.length);
 }
 
 // Counts only where it can be reset: otherwise a waiting B would lift its A round after round.
@@ -80,11 +91,19 @@ double Utility::ageing(const JobFacts& job, bool progresses) const {
 
 double Utility::value(const CandidateFacts& candidate) const {
   YMIR_CHECK(!candidate.members.empty(), "a candidate without jobs");
-  double sum = 0, finish = 0;
+  double sum = 0, finish = 0, work = 0;
   for (const MemberFacts& member : candidate.members) {
-    const double end = at_least_round(member.finish);
-    finish = std::max(finish, end);
-    const double speed_up = at_least_round(member.job.fair_remaining) / end;
+    finish = std::max(finish, member.finish.count());
+    work += member.job.work;
+  }
+  // GPU-seconds that another size would have left to others; a start has to be paid at any size. Of
+  // a pair each member answers for half.
+  const double used = candidate.gpus * (finish - candidate.switching.count());
+  const double wasted = std::max(0.0, used - work) / static_cast<double>(candidate.members.size());
+  for (const MemberFacts& member : candidate.members) {
+    const double toll = options_.thrift * member.job.pressure * wasted;
+    const double speed_up =
+        at_least_round(member.job.fair_remaining) / (at_least_round(member.finish) + toll);
     const double psi = (1 + options_.spread) * speed_up / (speed_up + options_.spread);
     sum += priority(member.job) * ageing(member.job, member.progresses) * psi;
   }

@@ -3,8 +3,10 @@
 //
 //   rho      = clip((age + fair_remaining) / isolated, 0.25, 8)       unfairness; 1 = fair
 //   priority = rho^unfairness * clip((3600 s / fair_remaining)^shortness, 1/8, 8)
+//              * clip((isolated / 3600 s)^length, 1/8, 8)
 //   ageing   = 1 + (idle rounds / tau)^2, for members that progress in this round; never clipped
-//   speed-up = fair_remaining / finish
+//   toll     = thrift * pressure * GPU-seconds beyond what its most frugal size needs
+//   speed-up = fair_remaining / (finish + toll)
 //   psi      = (1 + spread) * speed-up / (speed-up + spread)     concave, 1 at the fair share
 //   hold     = 1 when unchanged, else max(hold_min, 1 - switch / max(120 s, min(hold, finish)))
 //   value    = hold * transfer_weight^transfer * sum over members of priority * ageing * psi
@@ -24,15 +26,17 @@
 
 namespace ymir {
 
-// Defaults of spread and hold: measured on half of the public traces
-// (docs/benchmarks/scheduling.md).
+// Defaults of length, spread, thrift and hold: measured on half of the public traces
+// (docs/decisions/016-the-tail-of-the-objective.md).
 struct UtilityOptions {
   double unfairness = 1;        // exponent of rho: pull of finish-time fairness
   double shortness = 0.5;       // exponent: bias to what ends soon; on the remaining work
-  double spread = 5;            // small: everybody gets a little; large: GPUs go where they scale
+  double length = 0.5;          // exponent of the whole work: long jobs yield less to short ones
+  double spread = 20;           // small: everybody gets a little; large: GPUs go where they scale
+  double thrift = 0.75;         // weight of GPU time wasted on few per cent more speed; 0: none
   double transfer = 1;          // exponent of the transfer weight beyond the time it saves
   double tau = 60;              // rounds of waiting after which the priority has doubled
-  Seconds hold{450};            // expected life of a configuration; smaller = stickier
+  Seconds hold{900};            // expected life of a configuration; smaller = stickier
   double hold_min = 0.25;       // of the value is left, however long a switch takes
   double least_transfer = 1.1;  // smallest transfer weight on offer (running pairs are exempt)
   int hard_tier = 60;           // rounds without progress; 0: off
@@ -45,6 +49,8 @@ struct JobFacts {
   Seconds fair_remaining{};  // to its end if it got its fair share from now on; >= 120 s is used
   Seconds isolated{};        // its whole work at the fair share; >= 120 s is used
   int idle_rounds = 0;       // since it last made progress itself (since submission if never)
+  double work = 0;           // GPU-seconds to its end on its most frugal size
+  double pressure = 0;       // seconds that others lose, together, by a GPU-second it wastes
 };
 
 struct MemberFacts {
@@ -56,6 +62,7 @@ struct MemberFacts {
 struct CandidateFacts {
   std::vector<MemberFacts> members{};  // one or two
   double transfer_weight = 1;          // 1 alone
+  int gpus = 0;                        // 0: no toll
   Seconds switching{};                 // the larger of the members'
   bool unchanged = false;              // mode, partner, size and type are those of the last round
 };
@@ -66,6 +73,8 @@ struct SpeedPoint {
   double gpus = 0, speed = 0;
 };
 double speed_at_share(std::span<const SpeedPoint> points, double share);
+// What a job at that share makes of more GPUs: 1 = twice the speed of twice the share, 0 = nothing.
+double use_of_more(std::span<const SpeedPoint> points, double share);
 
 class Utility {
  public:

@@ -21,7 +21,7 @@ CandidateFacts alone(double age, double fair, double isolated, int idle, double 
 }
 
 // Whatever the defaults are.
-const UtilityOptions kByHand{.spread = 2, .hold = Seconds(300)};
+const UtilityOptions kByHand{.length = 0, .spread = 2, .hold = Seconds(300)};
 
 TEST(Utility, EqualsATableComputedByHand) {
   const Utility utility{kByHand};
@@ -61,6 +61,52 @@ TEST(Utility, ASwitchLongerThanTheHoldingTimeLeavesTheCandidateOnOffer) {
   facts.switching = Seconds(300);
 
   EXPECT_DOUBLE_EQ(utility.value(facts), 0.25);
+}
+
+TEST(Utility, ALongJobYieldsLessTheLongerItIs) {
+  UtilityOptions options = kByHand;
+  options.length = 0.5;
+  const Utility utility{options};
+
+  // Four hours, just begun: shortness 1/2, length 2.
+  EXPECT_DOUBLE_EQ(utility.value(alone(0, 4 * 3600, 4 * 3600, 0, 4 * 3600)), 1);
+  // An hour of the four is left, and it was served its share: shortness 1, length 2.
+  EXPECT_DOUBLE_EQ(utility.value(alone(3 * 3600, 3600, 4 * 3600, 0, 3600)), 2);
+  EXPECT_DOUBLE_EQ(Utility{kByHand}.value(alone(3 * 3600, 3600, 4 * 3600, 0, 3600)), 1);
+}
+
+TEST(Utility, GpuTimeThatASizeWastesCostsWhatOthersLoseByIt) {
+  UtilityOptions options = kByHand;
+  options.thrift = 1;
+  CandidateFacts frugal = alone(0, 3600, 3600, 0, 3600);
+  frugal.members[0].job.work = 3600;
+  frugal.members[0].job.pressure = 0.25;
+  frugal.gpus = 1;
+  CandidateFacts wasteful = frugal;
+  wasteful.gpus = 4;  // for 1.5 times the speed: 9,600 - 3,600 GPU-seconds more
+  wasteful.members[0].finish = Seconds(2400);
+  CandidateFacts free = wasteful;
+  free.members[0].job.pressure = 0;
+
+  EXPECT_DOUBLE_EQ(Utility{options}.value(frugal), 1);
+  EXPECT_DOUBLE_EQ(Utility{options}.value(free), 3 * 1.5 / (1.5 + 2));
+  const double speed_up = 3600.0 / (2400 + 0.25 * 6000);  // less than 1: not worth it
+  EXPECT_DOUBLE_EQ(Utility{options}.value(wasteful), 3 * speed_up / (speed_up + 2));
+  options.thrift = 0;
+  EXPECT_DOUBLE_EQ(Utility{options}.value(wasteful), Utility{options}.value(free));
+}
+
+TEST(Utility, AStartIsNoWaste) {
+  const Utility utility{kByHand};
+  CandidateFacts facts = alone(0, 600, 600, 0, 660);
+  facts.unchanged = false;
+  facts.switching = Seconds(60);
+  facts.gpus = 1;
+  facts.members[0].job.work = 600;
+  CandidateFacts pressed = facts;
+  pressed.members[0].job.pressure = 5;
+
+  EXPECT_DOUBLE_EQ(utility.value(pressed), utility.value(facts));
 }
 
 TEST(Utility, AWaitingPartnerKeepsItsAgeAndDoesNotLiftThePair) {
@@ -104,6 +150,17 @@ TEST(Utility, SharesSpeedBetweenSizes) {
   EXPECT_DOUBLE_EQ(speed_at_share(points, 100), 3.0);
 }
 
+TEST(Utility, TellsWhatAJobMakesOfMoreGpus) {
+  const std::vector<SpeedPoint> linear = {{1, 1.0}, {2, 2.0}, {4, 4.0}};
+  const std::vector<SpeedPoint> flat = {{1, 1.0}, {2, 1.0}, {4, 0.9}};
+
+  EXPECT_DOUBLE_EQ(use_of_more(linear, 0.25), 1);  // it is time-sliced
+  EXPECT_DOUBLE_EQ(use_of_more(linear, 2), 1);
+  EXPECT_DOUBLE_EQ(use_of_more(linear, 4), 0);  // it has all it can use
+  EXPECT_DOUBLE_EQ(use_of_more(flat, 1), 0);
+  EXPECT_DOUBLE_EQ(use_of_more(flat, 2), 0);  // more would slow it down
+}
+
 TEST(Utility, TheUnitKeepsBonusesBelowTheLimit) {
   for (const double most : {0.001, 1.0, 46.0, 1e6}) {
     for (const std::int64_t limit : {1000L, 1L << 20, 1L << 24, 1L << 30}) {
@@ -118,10 +175,16 @@ TEST(Utility, TheUnitKeepsBonusesBelowTheLimit) {
 TEST(Utility, RefusesOptionsOutOfRange) {
   UtilityOptions odd_exponent;
   odd_exponent.shortness = 0.3;
+  UtilityOptions odd_length;
+  odd_length.length = 0.3;
+  UtilityOptions negative_thrift;
+  negative_thrift.thrift = -1;
   UtilityOptions no_hold;
   no_hold.hold_min = 0;
 
   EXPECT_FALSE(odd_exponent.validate());
+  EXPECT_FALSE(odd_length.validate());
+  EXPECT_FALSE(negative_thrift.validate());
   EXPECT_FALSE(no_hold.validate());
   EXPECT_TRUE(UtilityOptions{}.validate());
 }

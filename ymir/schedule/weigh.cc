@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ymir/schedule/capacity.h"
 #include "ymir/schedule/packing.h"
@@ -47,12 +48,22 @@ class Weigher {
       if (!offer.shared()) alone[offer.first].push_back(&offer);
     const double fair = static_cast<double>(draft.cluster().num_gpus()) /
                         static_cast<double>(std::max<std::size_t>(alone.size(), 1));
-    for (const auto& [id, offers] : alone) facts_[id] = facts(id, offers, fair);
+    double uses = 0;  // of more GPUs, all jobs together
+    for (const auto& [id, offers] : alone) {
+      const std::vector<SpeedPoint> speeds = speeds_of(offers);
+      JobFacts& facts = facts_[id] = facts_alone(id, *offers.front(), speeds, fair);
+      facts.pressure = use_of_more(speeds, fair);
+      uses += facts.pressure;
+    }
+    // GPU time that one job wastes would have brought the others forward, if they can use it.
+    for (auto& [id, facts] : facts_)
+      facts.pressure = std::max(0.0, uses - facts.pressure) / draft.cluster().num_gpus();
   }
 
   CandidateFacts facts_of(const Offer& offer) const {
     CandidateFacts facts{
         .transfer_weight = offer.shared() ? offer.candidate->transfer_weight.p50 : 1,
+        .gpus = offer.what().gpus,
         .switching = offer.candidate->switch_cost * scale_,
         .unchanged = offer.goes_on};
     for (const MemberForecast& member : offer.candidate->members)
@@ -84,15 +95,19 @@ class Weigher {
   std::int64_t num_jobs() const { return std::ssize(facts_); }
 
  private:
-  JobFacts facts(JobId id, const std::vector<const Offer*>& alone, double fair) const {
+  JobFacts facts_alone(JobId id, const Offer& any, const std::vector<SpeedPoint>& speeds,
+                       double fair) const {
     const JobView& job = draft_.job(id);
-    const double speed = std::max(speed_at_share(speeds_of(alone), fair), 1e-12);
-    const double left = alone.front()->candidate->members.front().steps.p50;
+    const double speed = std::max(speed_at_share(speeds, fair), 1e-12);
+    const double left = any.candidate->members.front().steps.p50;
     const double whole = (static_cast<double>(job.steps_done) + left) / std::max(left, 1.0);
+    double work = std::numeric_limits<double>::infinity();  // GPU-seconds
+    for (const SpeedPoint& size : speeds) work = std::min(work, size.gpus / size.speed);
     return {.age = (draft_.cluster().now - job.submitted) * scale_,
             .fair_remaining = Seconds(scale_ / speed),
             .isolated = Seconds(scale_ * std::max(whole, 1.0) / speed),
-            .idle_rounds = idle_rounds(draft_.cluster(), job)};
+            .idle_rounds = idle_rounds(draft_.cluster(), job),
+            .work = work * scale_};
   }
 
   const Draft& draft_;
