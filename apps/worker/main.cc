@@ -87,8 +87,17 @@ int evaluate(Session& session, Arguments& arguments) {
       arguments.evaluate.data.columns[role] = name;
     }
   }
-  for (const std::string_view metric : split(arguments.metrics, ','))
-    if (!metric.empty()) arguments.evaluate.metrics.emplace_back(metric);
+  for (const std::string_view metric : split(arguments.metrics, ',')) {
+    if (metric.empty()) continue;
+    arguments.evaluate.metrics.emplace_back(metric);
+    if (needs_answers(arguments.evaluate.metrics.back())) continue;
+    log::error(
+        "--metrics names those of answers: bleu, rouge_1, rouge_2, rouge_l, exact_match, "
+        "answer_f1; "
+        "the others are always given: {}",
+        metric);
+    return 2;
+  }
   const auto metrics = session.evaluate(arguments.evaluate);
   if (!metrics) return fail(metrics.error());
   std::puts(canonical(Json(*metrics)).c_str());

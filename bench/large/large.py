@@ -87,8 +87,8 @@ def prepare(work, layers):
         "backbone: {model: model}\ntask: {kind: lm}\n"
         "data: {train: train.jsonl, validation: validation.jsonl, format: jsonl, max_length: 64}\n"
         "method: {rank: 8, targets: [q_proj, v_proj]}\n"
-        "train: {batch: 1, lr: 1.0e-4, precision: bf16}\nstop: {max_steps: 4}\n"
-        "evaluate: {every: 4 steps}\n")
+        "train: {batch: 1, lr: 1.0e-4, precision: bf16}\nstop: {max_steps: 3}\n"
+        "evaluate: {every: 3 steps}\n")
     return size
 
 

@@ -186,9 +186,11 @@ TEST_F(Program, ValidatesEveryTextSetOfTheSharedData) {
 
     EXPECT_EQ(ended.code, set.has_empty_rows ? 2 : 0) << set.name << "\n"
                                                       << ended.output.substr(0, 2000);
-    if (set.has_empty_rows) {
-      EXPECT_THAT(ended.output, ::testing::ContainsRegex(".all:[0-9]+: the text is empty"));
-    }
+    if (!set.has_empty_rows) continue;
+    EXPECT_THAT(ended.output, ::testing::ContainsRegex(".all:[0-9]+: the text is empty"));
+    const Ended without = ymir("validate " + write("dropped.yaml", job + "  empty: drop\n"));
+    EXPECT_EQ(without.code, 0) << without.output.substr(0, 2000);
+    EXPECT_THAT(without.output, ::testing::HasSubstr("rows with an empty text or label are left"));
   }
 }
 

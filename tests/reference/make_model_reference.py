@@ -260,6 +260,18 @@ def cases():
             "rope_type": "llama3", "factor": 4.0, "rope_theta": 500.0, "low_freq_factor": 1.0,
             "high_freq_factor": 4.0, "original_max_position_embeddings": 16}, **llama)),
         longer, "lm", prompt)
+    yarn = {"rope_type": "yarn", "factor": 4.0, "rope_theta": 500.0, "original_max_position_embeddings": 16}
+    yield case_of("llama_yarn", lambda: hf.LlamaForCausalLM(hf.LlamaConfig(
+        max_position_embeddings=64, rope_parameters=dict(yarn, beta_fast=4.0), **llama)), longer, "lm", prompt)
+    yield case_of("llama_yarn_scaled", lambda: hf.LlamaForCausalLM(hf.LlamaConfig(
+        max_position_embeddings=64, rope_parameters=dict(
+            yarn, beta_slow=0.5, beta_fast=2.0, mscale=2.0, mscale_all_dim=0.7, truncate=False), **llama)),
+        longer, "lm", prompt)
+    yield case_of("llama_longrope", lambda: hf.LlamaForCausalLM(hf.LlamaConfig(
+        max_position_embeddings=64, rope_parameters={
+            "rope_type": "longrope", "rope_theta": 500.0, "original_max_position_embeddings": 16,
+            "short_factor": [1.0, 1.05, 1.2, 1.4], "long_factor": [1.0, 1.5, 2.5, 4.0]}, **llama)),
+        longer, "lm", prompt)
     vit = {k: v for k, v in small.items() if k != "vocab_size"}
     yield case_of("vit", lambda: hf.ViTForImageClassification(hf.ViTConfig(
         image_size=16, patch_size=4, **vit)), None, "image", adapters=[

@@ -322,6 +322,7 @@ constexpr Key kKeys[] = {
     {"data.max_length", read_max_length},
     {"data.overlong",
      [](R& r, N& n) { r.values.choice(n, r.spec.data.overlong, {"truncate", "drop", "error"}); }},
+    {"data.empty", [](R& r, N& n) { r.values.choice(n, r.spec.data.empty, {"error", "drop"}); }},
     {"data.label_separator", read_separator},
     {"data.template",
      [](R& r, N& n) {

@@ -69,6 +69,7 @@ void write_data(Writer& w, const DataSpec& data, TaskKind kind) {
   w.line_if(!data.prompt_template.empty(), "template", data.prompt_template);
   w.line_if(data.max_length > 0, "max_length", data.max_length);
   w.line("overlong", data.overlong);
+  w.line("empty", data.empty);
   w.line_if(data.limit > 0, "limit", data.limit);
 }
 

@@ -36,6 +36,7 @@ void fields(V& v, DataSpec& x) {
   v("label_columns", x.label_columns);
   v("prompt_template", x.prompt_template);
   v("loss_on", x.loss_on);
+  v("empty", x.empty);
 }
 template <class V>
 void fields(V& v, MethodSpec& x) {

@@ -34,7 +34,8 @@ struct DataSpec {
   std::string label = "auto";  // auto int name float
   int max_length = 0;          // tokens; 0 = auto
   std::string overlong = "truncate";
-  std::int64_t limit = 0;  // rows; 0 = all
+  std::string empty = "error";  // rows whose text or label is empty: error drop
+  std::int64_t limit = 0;       // rows; 0 = all
   // multi_label: what stands between the labels of a row, or instead a column a label, 0 or 1.
   std::string label_separator = ",";
   std::vector<std::string> label_columns{};

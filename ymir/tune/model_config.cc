@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -161,8 +162,55 @@ Result<> read_distilbert(const Json& config, ModelConfig& model) {
   return Ok{};
 }
 
+Result<std::vector<double>> factors_of(const Json& rope, const char* key, int pairs) {
+  const Json list = rope.value(key, Json());
+  if (!list.is_array() || list.size() != static_cast<std::size_t>(pairs))
+    return refused(fmt::format("{} is not a list of {} numbers", key, pairs));
+  std::vector<double> factors;
+  for (const Json& value : list) {
+    if (!value.is_number() || !(value.get<double>() > 0) || !std::isfinite(value.get<double>()))
+      return refused(fmt::format("{} holds what is no number above 0", key));
+    factors.push_back(value.get<double>());
+  }
+  return factors;
+}
+
+// YaRN (Peng et al., 2023) and LongRoPE (Ding et al., 2024): their factors, and by how much cosine
+// and sine grow with the stretched length.
+Result<> read_long_context(const Json& config, const Json& rope, int max_positions, int head_width,
+                           RotaryConfig& rotary) {
+  constexpr const char* kTrained = "original_max_position_embeddings";
+  YMIR_TRY_ASSIGN(const int outside, size_field(config, kTrained, max_positions, 1, kMaxPositions));
+  YMIR_TRY_ASSIGN(rotary.original_positions, size_field(rope, kTrained, outside, 1, kMaxPositions));
+  const double stretched =
+      static_cast<double>(max_positions) / static_cast<double>(rotary.original_positions);
+  YMIR_TRY_ASSIGN(rotary.factor, real_field(rope, "factor", stretched, 1e-6, 1e6));
+  const bool given = !rope.value("attention_factor", Json()).is_null();
+  if (given) {
+    YMIR_TRY_ASSIGN(rotary.attention_factor, real_field(rope, "attention_factor", 1, 1e-6, 1e6));
+  }
+  if (rotary.scaling == RotaryConfig::Scaling::kLongRope) {
+    YMIR_TRY_ASSIGN(rotary.short_factors, factors_of(rope, "short_factor", head_width / 2));
+    YMIR_TRY_ASSIGN(rotary.long_factors, factors_of(rope, "long_factor", head_width / 2));
+    if (!given && rotary.factor > 1)
+      rotary.attention_factor =
+          std::sqrt(1 + std::log(rotary.factor) / std::log(rotary.original_positions));
+    return Ok{};
+  }
+  YMIR_TRY_ASSIGN(rotary.beta_fast, real_field(rope, "beta_fast", 32, 1e-6, 1e6));
+  YMIR_TRY_ASSIGN(rotary.beta_slow, real_field(rope, "beta_slow", 1, 1e-6, 1e6));
+  YMIR_TRY_ASSIGN(rotary.whole_dimensions, flag_field(rope, "truncate", true));
+  YMIR_TRY_ASSIGN(const double scale, real_field(rope, "mscale", 0, 0, 1e6));
+  YMIR_TRY_ASSIGN(const double all, real_field(rope, "mscale_all_dim", 0, 0, 1e6));
+  const auto grown = [&rotary](double by) {
+    return rotary.factor <= 1 ? 1.0 : 0.1 * by * std::log(rotary.factor) + 1;
+  };
+  if (!given) rotary.attention_factor = scale > 0 && all > 0 ? grown(scale) / grown(all) : grown(1);
+  return Ok{};
+}
+
 // Both forms: rope_parameters of today's files, rope_theta and rope_scaling of older ones.
-Result<RotaryConfig> read_rotary(const Json& config, int max_positions) {
+Result<RotaryConfig> read_rotary(const Json& config, int max_positions, int head_width) {
   RotaryConfig rotary;
   YMIR_TRY_ASSIGN(rotary.theta, real_field(config, "rope_theta", 10000.0, 1e-3, 1e12));
   rotary.original_positions = max_positions;
@@ -186,10 +234,14 @@ Result<RotaryConfig> read_rotary(const Json& config, int max_positions) {
     YMIR_TRY_ASSIGN(rotary.high_factor, real_field(rope, "high_freq_factor", 4, 1e-6, 1e6));
     if (!(rotary.high_factor > rotary.low_factor))
       return refused("high_freq_factor is not above low_freq_factor");
+  } else if (type == "yarn" || type == "longrope") {
+    rotary.scaling = type == "yarn" ? Scaling::kYarn : Scaling::kLongRope;
+    YMIR_TRY(read_long_context(config, rope, max_positions, head_width, rotary));
+    return rotary;
   } else if (type != "default") {
-    return refused(
-        fmt::format("rope_type {} is not supported (known: default, linear, dynamic, llama3)",
-                    canonical(type)));
+    return refused(fmt::format(
+        "rope_type {} is not supported (known: default, linear, dynamic, llama3, yarn, longrope)",
+        canonical(type)));
   }
   YMIR_TRY_ASSIGN(rotary.factor, real_field(rope, "factor", 1, 1e-6, 1e6));
   return rotary;
@@ -210,10 +262,10 @@ Result<> read_llama(const Json& config, ModelConfig& model) {
   YMIR_TRY_ASSIGN(model.layer_norm_epsilon, real_field(config, "rms_norm_eps", 1e-6, 0, 1));
   YMIR_TRY_ASSIGN(model.attention_dropout, real_field(config, "attention_dropout", 0, 0, 1));
   model.hidden_dropout = model.classifier_dropout = 0;
-  YMIR_TRY_ASSIGN(model.rotary, read_rotary(config, model.max_positions));
   if (model.head_width % 2 != 0)
     return refused(
         fmt::format("head_dim {} is odd, rotary positions turn pairs", model.head_width));
+  YMIR_TRY_ASSIGN(model.rotary, read_rotary(config, model.max_positions, model.head_width));
   return Ok{};
 }
 

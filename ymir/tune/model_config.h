@@ -18,12 +18,17 @@ enum class NormKind { kLayerNorm, kRmsNorm };
 
 // Rotary positions (Su et al., 2021) and how they are stretched beyond the trained length.
 struct RotaryConfig {
-  enum class Scaling { kNone, kLinear, kDynamic, kLlama3 };
+  enum class Scaling { kNone, kLinear, kDynamic, kLlama3, kYarn, kLongRope };
   double theta = 0;  // 0: no rotary positions
   Scaling scaling = Scaling::kNone;
   double factor = 1;
   double low_factor = 1, high_factor = 4;  // kLlama3
-  int original_positions = 0;              // kLlama3: trained length; kDynamic: max_positions
+  // Trained length; kDynamic: max_positions.
+  int original_positions = 0;
+  double attention_factor = 1;           // kYarn, kLongRope: of cosine and sine
+  double beta_fast = 32, beta_slow = 1;  // kYarn: turns within the trained length
+  bool whole_dimensions = true;          // kYarn: the ramp begins and ends at whole numbers
+  std::vector<double> short_factors{}, long_factors{};  // kLongRope: one a pair
 };
 
 struct ModelConfig {

@@ -185,8 +185,12 @@ TEST(ModelConfig, OfOtherFamiliesIsCheckedToo) {
   vit["model_type"] = "vit";
   vit["image_size"] = 32;
 
-  EXPECT_THAT(fault(llama_config(), "rope_scaling", {{"type", "yarn"}, {"factor", 2.0}}),
-              HasSubstr("rope_type \"yarn\" is not supported"));
+  EXPECT_THAT(fault(llama_config(), "rope_scaling", {{"type", "proportional"}, {"factor", 2.0}}),
+              HasSubstr("rope_type \"proportional\" is not supported"));
+  EXPECT_EQ(fault(llama_config(), "rope_scaling", {{"type", "yarn"}, {"factor", 2.0}}), "none");
+  EXPECT_THAT(fault(llama_config(), "rope_scaling",
+                    {{"type", "longrope"}, {"short_factor", {1.0}}, {"long_factor", {1.0}}}),
+              HasSubstr("short_factor is not a list of 4 numbers"));
   EXPECT_THAT(fault(llama_config(), "num_key_value_heads", 3), HasSubstr("no multiple"));
   EXPECT_THAT(fault(llama_config(), "head_dim", 7), HasSubstr("head_dim 7 is odd"));
   EXPECT_THAT(fault(llama_config(), "pretraining_tp", 2), HasSubstr("pretraining_tp 2"));

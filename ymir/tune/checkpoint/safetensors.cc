@@ -240,6 +240,52 @@ const TensorView* SafetensorsFile::find(std::string_view name) const {
   return found == content_.tensors.end() ? nullptr : &found->second;
 }
 
+namespace {
+
+// The length and the text of a header, padded so that the data are aligned.
+std::string file_start(const Json& header) {
+  std::string text = canonical(header);
+  std::uint64_t size = text.size() + sizeof size;
+  text.append((kDataAlignment - size % kDataAlignment) % kDataAlignment, ' ');
+  size = text.size();
+  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + text;
+}
+
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+Result<FlatTensorWriter> FlatTensorWriter::create(const std::string& path, const std::string& name,
+                                                  DType dtype, std::int64_t count,
+                                                  Metadata metadata) {
+  metadata.emplace("format", "pt");
+  const std::uint64_t bytes = static_cast<std::uint64_t>(count) * size_of(dtype);
+  Json header;
+  header["__metadata__"] = metadata;
+  header[name] = {
+      {"dtype", dtype_name(dtype)}, {"shape", Shape{count}}, {"data_offsets", {0, bytes}}};
+  YMIR_TRY_ASSIGN(AtomicFile file, AtomicFile::create(path));
+  YMIR_TRY(file.write(file_start(header)));
+  return FlatTensorWriter(std::move(file), bytes);
+}
+
+Result<> FlatTensorWriter::append(std::span<const std::byte> bytes) {
+  written_ += bytes.size();
+  YMIR_CHECK(written_ <= bytes_, "more bytes than the tensor has");
+  return file_.write(as_text(bytes));
+}
+
+Result<> FlatTensorWriter::append_zeros(std::size_t bytes) {
+  return append(std::vector<std::byte>(bytes));
+}
+
+Result<> FlatTensorWriter::commit() {
+  YMIR_CHECK(written_ == bytes_, "fewer bytes than the tensor has");
+  return file_.commit();
+}
+
 Result<> write_safetensors(const std::string& path, const TensorMap& tensors, Metadata metadata) {
   metadata.emplace("format", "pt");
   std::vector<const TensorMap::value_type*> order;
@@ -262,18 +308,9 @@ Result<> write_safetensors(const std::string& path, const TensorMap& tensors, Me
                            {"data_offsets", {offset, offset + tensor.bytes.size()}}};
     offset += tensor.bytes.size();
   }
-  std::string text = canonical(header);
-  std::uint64_t size = text.size() + sizeof size;
-  text.append((kDataAlignment - size % kDataAlignment) % kDataAlignment, ' ');
-  size = text.size();
-
   YMIR_TRY_ASSIGN(AtomicFile file, AtomicFile::create(path));
-  YMIR_TRY(file.write({reinterpret_cast<const char*>(&size), sizeof size}));
-  YMIR_TRY(file.write(text));
-  for (const auto* item : order) {
-    const auto bytes = item->second.bytes;
-    YMIR_TRY(file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
-  }
+  YMIR_TRY(file.write(file_start(header)));
+  for (const auto* item : order) YMIR_TRY(file.write(as_text(item->second.bytes)));
   return file.commit();
 }
 

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ymir/base/file.h"
 #include "ymir/base/mapped_file.h"
 #include "ymir/base/result.h"
 
@@ -65,6 +66,23 @@ class SafetensorsFile {
   SafetensorsFile() = default;
   MappedFile file_;
   Safetensors content_;
+};
+
+// Writes a file with one flat tensor, piece by piece: for tensors larger than memory should hold.
+// Atomic and durable as write_safetensors; the data begin at a multiple of 64.
+class FlatTensorWriter {
+ public:
+  static Result<FlatTensorWriter> create(const std::string& path, const std::string& name,
+                                         DType dtype, std::int64_t count, Metadata metadata = {});
+  Result<> append(std::span<const std::byte> bytes);
+  Result<> append_zeros(std::size_t bytes);
+  std::uint64_t written() const { return written_; }
+  Result<> commit();  // once; every element must have been written
+
+ private:
+  FlatTensorWriter(AtomicFile file, std::uint64_t bytes) : file_(std::move(file)), bytes_(bytes) {}
+  AtomicFile file_;
+  std::uint64_t bytes_ = 0, written_ = 0;
 };
 
 // Writes the tensors, the widest types first, then by name; the data begin at a multiple of 64.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <tuple>
 #include <unordered_map>
@@ -319,6 +320,10 @@ bool is_image_format(const std::string& format) {
 
 Result<> check_text_request(const DataRequest& request) {
   const DataSpec& data = request.data;
+  for (const auto* files : {&data.train, &data.validation, &data.test})
+    for (const std::string& file : *files)
+      if (std::error_code ignored; std::filesystem::is_directory(file, ignored))
+        return refused(file + " is a folder; the model reads text, which lies in files");
   if (is_image_format(data.format))
     return refused(fmt::format("data.format {} holds images, the model reads text", data.format));
   if (is_conversation_format(data.format) && request.kind != TaskKind::kLanguageModel)
@@ -345,6 +350,8 @@ Result<> DataRequest::validate() const {
   if (data.overlong != "truncate" && data.overlong != "drop" && data.overlong != "error")
     return refused(
         fmt::format("data.overlong \"{}\" is not one of truncate, drop, error", data.overlong));
+  if (data.empty != "error" && data.empty != "drop")
+    return refused(fmt::format("data.empty \"{}\" is not error or drop", data.empty));
   if (!(data.val_fraction >= 0 && data.val_fraction <= 0.5))
     return refused(fmt::format("data.val_fraction {} is not in [0, 0.5]", data.val_fraction));
   if (!data.validation.empty() && data.val_fraction > 0)

@@ -125,10 +125,10 @@ TEST_F(TaskFolder, AllKindsOfFaultsAreToldTogether) {
   request.labels = {"x", "y"};
   request.data.train = {write("t.csv", "text,label\nthe,x\nof\n ,y\non,z\nto,y\n")};
 
-  EXPECT_THAT(
-      short_lines(load().report.faults),
-      ElementsAre("t.csv:3: 1 fields, expected 2 as in the header", "t.csv:4:1: the text is empty",
-                  "t.csv:5:4: label \"z\" is not one of 2 known labels (nearest: \"x\")"));
+  EXPECT_THAT(short_lines(load().report.faults),
+              ElementsAre("t.csv:3: 1 fields, expected 2 as in the header",
+                          "t.csv:4:1: the text is empty (data.empty: drop leaves such rows out)",
+                          "t.csv:5:4: label \"z\" is not one of 2 known labels (nearest: \"x\")"));
 }
 
 TEST_F(TaskFolder, DuplicatesAndOverlapAreToldWithBothPlaces) {

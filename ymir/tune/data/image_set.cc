@@ -313,6 +313,9 @@ Result<ImageTable> read_images(const std::string& path, const ImageReadOptions& 
                                const Use& use) {
   YMIR_TRY(options.validate());
   const std::string format = options.format == "auto" ? format_of_images(path) : options.format;
+  if (to_lower(path).ends_with(".zip"))
+    return refused(path +
+                   " is an archive; unpack it and name the folder that holds one for each class");
   if (format.empty())
     return refused(path + ": say its format (idx, cifar10, cifar100, pixels, folder)");
   if (format == "folder") return read_folder(path, use);

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "ymir/base/file.h"
+#include "ymir/base/temp_folder.h"
 #include "ymir/tune/data/dataset.h"
 #include "ymir/tune/data/image_processor.h"
 
@@ -19,14 +20,11 @@ using ::testing::IsEmpty;
 class KindFolder : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/ymir-kinds-XXXXXX";
-    folder = ::mkdtemp(name);
     auto loaded = Tokenizer::load(YMIR_SOURCE_DIR "/tests/reference/tokenizer/uncased");
     ASSERT_TRUE(loaded);
     tokenizer = *std::move(loaded);
     request.max_positions = 64;
   }
-  void TearDown() override { std::filesystem::remove_all(folder); }
   std::string write(const std::string& name, const std::string& text) {
     const std::string path = folder + "/" + name;
     EXPECT_TRUE(make_folders(std::filesystem::path(path).parent_path().string()));
@@ -49,7 +47,8 @@ class KindFolder : public testing::Test {
         line.erase(at, folder.size() + 1);
     return lines;
   }
-  std::string folder;
+  const TempFolder temp{"kinds"};
+  const std::string folder = temp.path();
   Tokenizer tokenizer;
   DataRequest request;
 };
@@ -266,6 +265,23 @@ TEST_F(Images, ASettingOfTextIsRefusedAndTheOtherWayRound) {
   request.data.format = "cifar10";
 
   EXPECT_THAT(refusal(), HasSubstr("data.format cifar10 holds images, the model reads text"));
+  request.data.format = "auto";
+  request.data.train = {folder};
+  EXPECT_THAT(refusal(), HasSubstr("is a folder; the model reads text"));
+}
+
+TEST_F(Images, AnArchiveIsToldToBeUnpacked) {
+  request.data.train = {write("food.ZIP", "PK")};
+
+  EXPECT_THAT(refusal(), HasSubstr("food.ZIP is an archive; unpack it"));
+}
+
+TEST_F(KindFolder, ConversationsThatAreReadAsRowsAreToldTheirFormat) {
+  request.kind = TaskKind::kLanguageModel;
+  request.data.train = {write("t.jsonl", R"({"messages":[{"role":"user","content":"a"}]})"
+                                         "\n")};
+
+  EXPECT_THAT(refusal(), HasSubstr("for conversations say data.format: messages"));
 }
 
 TEST_F(Images, RealSetsAreLoaded) {

@@ -30,6 +30,19 @@ std::string numbered(std::size_t root, const std::string& below) {
   return fmt::format("{}/{}", root, below);
 }
 
+// A file whose columns look like those of conversations.
+Error with_format_hint(Error error) {
+  for (const auto& [key, format] : {std::pair{"messages", "messages"},
+                                    {"conversations", "sharegpt"},
+                                    {"instruction", "alpaca"}})
+    if (const auto found = error.message.find("(found:");
+        found != error.message.npos && error.message.find(key, found) != error.message.npos) {
+      error.message += fmt::format("; for conversations say data.format: {}", format);
+      break;
+    }
+  return error;
+}
+
 void collect_notes(const FaultList& notes, RowContent& content) {
   for (const DataFault& note : notes.kept()) content.notes.push_back(note.text);
 }
@@ -41,7 +54,8 @@ ReadOptions read_options(const DataRequest& request) {
                       .columns = request.data.columns,
                       .header = request.data.header,
                       .encoding = request.data.encoding,
-                      .need_label = request.kind != TaskKind::kLanguageModel};
+                      .need_label = request.kind != TaskKind::kLanguageModel,
+                      .drop_empty = request.data.empty == "drop"};
   if (request.kind == TaskKind::kMultiLabel) {
     options.label_separator = request.data.label_separator;
     options.label_columns = request.data.label_columns;
@@ -117,6 +131,7 @@ Result<std::string> PartLoader::find_key() const {
   key["columns"] = data.columns;
   key["header"] = data.header;
   key["encoding"] = data.encoding;
+  key["empty"] = data.empty;
   key["tokenizer"] = tokenizer_->key();
   key["max_length"] = max_length_;
   key["max_positions"] = request_.max_positions;
@@ -167,7 +182,9 @@ Result<std::vector<PartLoader::Prompt>> PartLoader::read_prompts(const std::stri
   const std::string end(tokenizer_->token(tokenizer_->end_token()));
   std::vector<Prompt> prompts;
   if (!is_conversation_format(data.format)) {
-    YMIR_TRY_ASSIGN(TextTable table, read_table_file(file, read_options(request_)));
+    auto read = read_table_file(file, read_options(request_));
+    if (!read) return with_format_hint(std::move(read).error());
+    TextTable table = *std::move(read);
     faults_.add(table.faults);
     collect_notes(table.notes, content);
     for (TextRow& row : table.rows) prompts.push_back({row.line, {{row.text + end, true}}});

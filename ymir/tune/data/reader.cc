@@ -148,6 +148,7 @@ class RowReader {
     }
     table_.rows.push_back(std::move(row));
   }
+  std::int64_t num_empty() const { return num_empty_; }  // rows left out
 
  private:
   static void add_label(std::string_view label, TextRow& row) {
@@ -220,8 +221,14 @@ class RowReader {
                                                 column.role));
     const bool blank = trim(field.text).empty();
     const bool is_set = column.role == "label" && options_.many_labels();
-    if (blank && !(is_set && options_.label_columns.empty()))
-      return fault("empty field", fmt::format("the {} is empty", column.role));
+    if (blank && !(is_set && options_.label_columns.empty())) {
+      if (!options_.drop_empty)
+        return fault(
+            "empty field",
+            fmt::format("the {} is empty (data.empty: drop leaves such rows out)", column.role));
+      ++num_empty_;
+      return false;
+    }
     if (column.role == "label") {
       row.label_line = field.line;
       row.label_column = field.column;
@@ -239,6 +246,7 @@ class RowReader {
     return true;
   }
 
+  std::int64_t num_empty_ = 0;
   const std::string& file_;
   TextFormat format_;
   const ReadOptions& options_;
@@ -392,6 +400,10 @@ Result<TextTable> read_table(std::string_view bytes, const std::string& name,
   RowReader reader(name, options, columns, records[0].fields.size(), encoding_remedy(bytes), table);
   for (std::size_t i = table.header.empty() ? 0 : 1; i < records.size(); ++i)
     reader.read(records[i]);
+  if (reader.num_empty() > 0)
+    table.notes.add({"empty rows", name, 0, 0,
+                     fmt::format("{}: {} rows with an empty text or label are left out", name,
+                                 reader.num_empty())});
   if (table.rows.empty() && table.faults.empty())
     table.faults.add({"no rows", name, 0, 0, "holds a header and no rows"});
   return table;

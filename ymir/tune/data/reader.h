@@ -29,6 +29,7 @@ struct ReadOptions {
   std::string header = "auto";  // auto yes no; auto: there is one when a mapped name stands in it
   std::string encoding = "utf-8";  // utf-8 latin-1
   bool need_label = true;
+  bool drop_empty = false;  // rows with an empty field are left out, told as a note; else a fault
   // Rows with any number of labels: what stands between them (empty: a row has one label), or
   // columns of 0 and 1 whose names are the labels. A JSON list is a list of labels.
   std::string label_separator{};

@@ -95,7 +95,8 @@ TEST(TsvReader, AQuoteIsTextAndOnlyMappedFieldsMustBeFilled) {
   const auto table = read("gj04\t1\t\t\"Who\" left.\ngj04\t0\t*\t \n", "t.tsv", options);
 
   EXPECT_THAT(texts(table), ElementsAre("1|\"Who\" left."));
-  EXPECT_THAT(table.faults.messages(), ElementsAre("t.tsv:2:10: the text is empty"));
+  EXPECT_THAT(table.faults.messages(),
+              ElementsAre("t.tsv:2:10: the text is empty (data.empty: drop leaves such rows out)"));
 }
 
 TEST(LinesReader, TheLabelStandsBeforeTheFirstBlank) {
@@ -103,7 +104,10 @@ TEST(LinesReader, TheLabelStandsBeforeTheFirstBlank) {
 
   EXPECT_EQ(table.format, TextFormat::kLines);
   EXPECT_THAT(texts(table), ElementsAre("1|a stirring , funny film", "0|dull ."));
-  EXPECT_THAT(table.faults.messages(), ElementsAre("stsa.binary.train:4: the text is empty"));
+  EXPECT_THAT(
+      table.faults.messages(),
+      ElementsAre(
+          "stsa.binary.train:4: the text is empty (data.empty: drop leaves such rows out)"));
 }
 
 TEST(JsonReaders, KeysAreColumnsAndNumbersMayBeLabels) {
@@ -179,9 +183,11 @@ TEST(Reader, ColumnsCountCharactersAlsoInLatin1) {
   const auto latin = read("text,label\n\xe9\xe9,\n", "t.csv", {.encoding = "latin-1"});
   const auto tabs = read("text\tlabel\n\u6f22\u5b57\t\n", "t.tsv");
 
-  EXPECT_THAT(utf8.faults.messages(), ElementsAre("t.csv:2:4: the label is empty"));
+  EXPECT_THAT(utf8.faults.messages(),
+              ElementsAre("t.csv:2:4: the label is empty (data.empty: drop leaves such rows out)"));
   EXPECT_EQ(latin.faults.messages(), utf8.faults.messages());
-  EXPECT_THAT(tabs.faults.messages(), ElementsAre("t.tsv:2:4: the label is empty"));
+  EXPECT_THAT(tabs.faults.messages(),
+              ElementsAre("t.tsv:2:4: the label is empty (data.empty: drop leaves such rows out)"));
 }
 
 TEST(Reader, MessagesShowNoControlCharacters) {

@@ -15,24 +15,24 @@ at::Tensor find(const Named& named, const std::string& name) {
   return found == named.end() ? at::Tensor() : found->second;
 }
 
-Encoder bind_encoder(const ModelConfig& config, const Named& f32, const Named& bf16) {
+Encoder bind_encoder(const ModelConfig& config, const Named& kept, const Named& bf16) {
   Encoder encoder;
   encoder.shape = shape_of(config);
   const auto linear = [&](const std::string& name) {
-    return Linear{find(f32, name + ".weight"), find(bf16, name + ".weight"),
-                  find(f32, name + ".bias")};
+    return Linear{find(kept, name + ".weight"), find(bf16, name + ".weight"),
+                  find(kept, name + ".bias")};
   };
   const auto norm = [&](const std::string& name) {
-    return NormWeights{find(f32, name + ".gain"), find(f32, name + ".bias"),
+    return NormWeights{find(kept, name + ".gain"), find(kept, name + ".bias"),
                        config.layer_norm_epsilon, config.norm == NormKind::kLayerNorm};
   };
-  encoder.words = find(f32, "words");
-  encoder.positions = find(f32, "positions");
-  encoder.token_types = find(f32, "token_types");
+  encoder.words = find(kept, "words");
+  encoder.positions = find(kept, "positions");
+  encoder.token_types = find(kept, "token_types");
   encoder.embedding_norm = norm("embedding_norm");
   if (config.is_image()) {
     const std::int64_t h = config.hidden_size;
-    encoder.class_token = find(f32, "class_token").view({1, h});
+    encoder.class_token = find(kept, "class_token").view({1, h});
     encoder.positions = encoder.positions.view({config.max_positions, h});
     encoder.patches = linear("patches");
     encoder.patches.weight = encoder.patches.weight.view({h, -1});
@@ -46,7 +46,7 @@ Encoder bind_encoder(const ModelConfig& config, const Named& f32, const Named& b
   encoder.final_norm = norm("final_norm");
   encoder.pooler = linear("pooler");
   encoder.output = linear("output");
-  if (config.tied_output) encoder.output.weight = encoder.words;
+  if (config.tied_output) encoder.output = {encoder.words, find(bf16, "words"), {}};
   return encoder;
 }
 
@@ -57,20 +57,24 @@ Result<std::unique_ptr<Backbone>> open_backbone(const ModelFiles& files, const s
   YMIR_TRY_ASSIGN(BackboneImage image, BackboneImage::open(files, cache, with_bf16));
   auto backbone = std::make_unique<Backbone>(Backbone{files, std::move(image), {}, {}});
   // The mapping is read-only; from_blob has no form for that.
-  Named f32, bf16;
-  for (const ImageEntry& entry : backbone->image.entries())
-    f32[entry.name] =
-        at::from_blob(const_cast<float*>(backbone->image.f32(entry)), entry.shape, at::kFloat)
-            .to(device);
-  for (const ImageEntry& entry : backbone->image.entries16())
-    bf16[entry.name] = at::from_blob(const_cast<std::uint16_t*>(backbone->image.bf16(entry)),
-                                     entry.shape, at::kBFloat16)
-                           .to(device);
-  backbone->encoder = bind_encoder(files.config, f32, {});
+  const auto bound = [device](const void* data, const ImageEntry& entry) {
+    const at::ScalarType type = entry.dtype == DType::kF32    ? at::kFloat
+                                : entry.dtype == DType::kBF16 ? at::kBFloat16
+                                                              : at::kHalf;
+    return at::from_blob(const_cast<void*>(data), entry.shape, type).to(device);
+  };
+  Named kept, bf16;
+  for (const ImageEntry& entry : backbone->image.entries()) {
+    kept[entry.name] = bound(backbone->image.data(entry), entry);
+    if (entry.dtype == DType::kBF16) bf16[entry.name] = kept[entry.name];
+  }
+  for (const ImageEntry& entry : backbone->image.copies16())
+    bf16[entry.name] = bound(backbone->image.copy16(entry), entry);
+  backbone->encoder = bind_encoder(files.config, kept, {});
   backbone->encoder.entries =
       std::make_shared<const std::vector<ImageEntry>>(backbone->image.entries());
   if (with_bf16) {
-    backbone->encoder16 = bind_encoder(files.config, f32, bf16);
+    backbone->encoder16 = bind_encoder(files.config, kept, bf16);
     backbone->encoder16.entries = backbone->encoder.entries;
   }
   return backbone;

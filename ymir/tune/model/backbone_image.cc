@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <set>
 #include <span>
@@ -13,29 +14,32 @@
 namespace ymir {
 namespace {
 
-constexpr const char* kVersion = "2";    // of the layout; part of the file's name
+constexpr const char* kVersion = "3";    // of the layout; part of the file's name
 constexpr std::int64_t kAlignment = 64;  // elements: 256 bytes in f32, 128 in bf16
-
-// `heights`: lines of each source where several are stacked.
-void add(std::vector<ImageEntry>& entries, std::string name, Shape shape,
-         std::vector<std::string> sources, std::vector<std::int64_t> heights = {}) {
-  ImageEntry entry{std::move(name), std::move(shape), 0, std::move(sources), std::move(heights)};
-  if (!entries.empty()) {
-    const ImageEntry& last = entries.back();
-    std::int64_t count = 1;
-    for (const std::int64_t size : last.shape) count *= size;
-    entry.offset = (last.offset + count + kAlignment - 1) / kAlignment * kAlignment;
-  }
-  entries.push_back(std::move(entry));
-}
 
 std::int64_t count_of(const ImageEntry& entry) {
   std::int64_t count = 1;
   for (const std::int64_t size : entry.shape) count *= size;
   return count;
 }
-std::int64_t total_of(const std::vector<ImageEntry>& entries) {
-  return entries.back().offset + count_of(entries.back());
+
+std::int64_t aligned(std::int64_t at) { return (at + kAlignment - 1) / kAlignment * kAlignment; }
+
+// Entries lie behind one another in the file of their type.
+void set_offsets(std::vector<ImageEntry>& entries) {
+  std::map<DType, std::int64_t> next;
+  for (ImageEntry& entry : entries) {
+    entry.offset = aligned(next[entry.dtype]);
+    next[entry.dtype] = entry.offset + count_of(entry);
+  }
+}
+
+// Elements of the file of that type; 0: there is none.
+std::int64_t total_of(const std::vector<ImageEntry>& entries, DType dtype) {
+  std::int64_t total = 0;
+  for (const ImageEntry& entry : entries)
+    if (entry.dtype == dtype) total = entry.offset + count_of(entry);
+  return total;
 }
 
 using Sources = std::map<std::string, TensorView>;
@@ -95,42 +99,67 @@ const std::string& place_of(const ModelFiles& model) {
   return model.weights.size() == 1 ? model.weights.front() : model.folder;
 }
 
-Result<> copy_entry(const Sources& sources, const ImageEntry& entry, std::span<float> image) {
-  std::int64_t at = entry.offset;
-  for (const std::string& name : entry.sources) {
-    YMIR_TRY_ASSIGN(const std::vector<float> values, to_f32(sources.at(name)));
-    std::memcpy(image.data() + at, values.data(), values.size() * sizeof(float));
-    at += static_cast<std::int64_t>(values.size());
+// Matrices of many values: what decides the size of a model.
+bool is_large(const ImageEntry& entry) {
+  return entry.name == "words" || entry.name == "output.weight" ||
+         (entry.name.starts_with("layer.") && entry.name.ends_with(".weight"));
+}
+
+// Gives large entries the type of the file where all their parts have it, then every entry its
+// place.
+void place_entries(std::vector<ImageEntry>& entries, const Sources& sources) {
+  for (ImageEntry& entry : entries) {
+    const DType dtype = sources.at(entry.sources.front()).dtype;
+    const bool half = dtype == DType::kBF16 || dtype == DType::kF16;
+    const bool same = std::ranges::all_of(
+        entry.sources, [&](const std::string& name) { return sources.at(name).dtype == dtype; });
+    if (half && same && is_large(entry)) entry.dtype = dtype;
+  }
+  set_offsets(entries);
+}
+
+// Elements [first, first + count) of a tensor.
+TensorView slice_of(const TensorView& tensor, std::size_t first, std::size_t count) {
+  const std::size_t size = size_of(tensor.dtype);
+  return {tensor.dtype,
+          {static_cast<std::int64_t>(count)},
+          tensor.bytes.subspan(first * size, count * size)};
+}
+
+Result<> append_as(const TensorView& tensor, DType dtype, FlatTensorWriter& writer) {
+  if (tensor.dtype == dtype) return writer.append(tensor.bytes);
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  for (std::size_t first = 0; first < tensor.count(); first += kPiece) {
+    YMIR_TRY_ASSIGN(const std::vector<float> values,
+                    to_f32(slice_of(tensor, first, std::min(kPiece, tensor.count() - first))));
+    if (dtype == DType::kF32) {
+      YMIR_TRY(writer.append(std::as_bytes(std::span(values))));
+      continue;
+    }
+    YMIR_CHECK(dtype == DType::kBF16, "weights become f32 or bf16");
+    std::vector<std::uint16_t> halves(values.size());
+    std::transform(values.begin(), values.end(), halves.begin(), bf16_bits);
+    YMIR_TRY(writer.append(std::as_bytes(std::span(halves))));
   }
   return Ok{};
 }
 
-Result<> write_image(const std::string& path, DType dtype, std::int64_t count,
-                     std::span<const std::byte> bytes, const std::string& key) {
-  return write_safetensors(path, {{"weights", TensorView{dtype, {count}, bytes}}},
-                           {{"ymir_image", kVersion}, {"key", key}});
-}
-
-Result<> build(const ModelFiles& model, const ImageParts& parts, const Sources& sources,
-               const std::string& path32, const std::string& path16, bool with_bf16) {
-  const auto entries = image_layout(model.config, parts, false);
-  YMIR_TRY(check_sources(sources, entries, place_of(model)));
-  std::vector<float> image(static_cast<std::size_t>(total_of(entries)));
-  for (const ImageEntry& entry : entries) YMIR_TRY(copy_entry(sources, entry, image));
-  if (!std::filesystem::exists(path32))
-    YMIR_TRY(write_image(path32, DType::kF32, total_of(entries), std::as_bytes(std::span(image)),
-                         model.key));
-  if (!with_bf16 || std::filesystem::exists(path16)) return Ok{};
-  const auto entries16 = image_layout(model.config, parts, true);
-  std::vector<std::uint16_t> image16(static_cast<std::size_t>(total_of(entries16)));
-  std::map<std::string, std::int64_t> offsets;
-  for (const ImageEntry& entry : entries) offsets[entry.name] = entry.offset;
-  for (const ImageEntry& entry : entries16)
-    for (std::int64_t i = 0; i < count_of(entry); ++i)
-      image16[static_cast<std::size_t>(entry.offset + i)] =
-          bf16_bits(image[static_cast<std::size_t>(offsets.at(entry.name) + i)]);
-  return write_image(path16, DType::kBF16, total_of(entries16), std::as_bytes(std::span(image16)),
-                     model.key);
+// Writes the entries of one type.
+Result<> write_image(const std::string& path, const std::vector<ImageEntry>& entries, DType dtype,
+                     const Sources& sources, const ModelFiles& model) {
+  if (std::filesystem::exists(path)) return Ok{};
+  YMIR_TRY_ASSIGN(FlatTensorWriter writer,
+                  FlatTensorWriter::create(path, "weights", dtype, total_of(entries, dtype),
+                                           {{"ymir_image", kVersion}, {"key", model.key}}));
+  const std::size_t size = size_of(dtype);
+  for (const ImageEntry& entry : entries) {
+    if (entry.dtype != dtype) continue;
+    YMIR_TRY(writer.append_zeros(static_cast<std::size_t>(entry.offset) * size -
+                                 static_cast<std::size_t>(writer.written())));
+    for (const std::string& name : entry.sources)
+      YMIR_TRY(append_as(sources.at(name), dtype, writer));
+  }
+  return writer.commit();
 }
 
 Result<SafetensorsFile> map_image(const std::string& path, DType dtype, std::int64_t count) {
@@ -147,11 +176,20 @@ Result<SafetensorsFile> map_image(const std::string& path, DType dtype, std::int
 struct LayoutWriter {
   const ModelConfig& config;
   const Family& family;
-  bool matrices_only = false;
   std::vector<ImageEntry> entries{};
 
+  // `heights`: lines of each source where several are stacked.
+  void add(const std::string& name, Shape shape, std::vector<std::string> sources,
+           std::vector<std::int64_t> heights = {}) {
+    ImageEntry entry;
+    entry.name = name;
+    entry.shape = std::move(shape);
+    entry.sources = std::move(sources);
+    entry.heights = std::move(heights);
+    entries.push_back(std::move(entry));
+  }
   void vector(const std::string& name, Shape shape, std::vector<std::string> sources) {
-    if (!matrices_only) add(entries, name, std::move(shape), std::move(sources));
+    add(name, std::move(shape), std::move(sources));
   }
   void norm(const std::string& name, const std::string& module) {
     if (module.empty()) return;
@@ -166,8 +204,8 @@ struct LayoutWriter {
       weights.push_back(module + ".weight");
       biases.push_back(module + ".bias");
     }
-    add(entries, name + ".weight", shape, weights, heights);
-    if (biased && !matrices_only) add(entries, name + ".bias", {shape[0]}, biases, heights);
+    add(name + ".weight", shape, weights, heights);
+    if (biased) add(name + ".bias", {shape[0]}, biases, heights);
   }
 
   void embeddings() {
@@ -222,28 +260,46 @@ struct LayoutWriter {
       vector("pooler.weight", {h, h}, {"pooler.dense.weight"});
       vector("pooler.bias", {h}, {"pooler.dense.bias"});
     }
-    if (parts.output)
-      add(entries, "output.weight", {config.vocabulary_size, h}, {"lm_head.weight"});
+    if (parts.output) add("output.weight", {config.vocabulary_size, h}, {"lm_head.weight"});
   }
 };
 
 }  // namespace
 
-std::vector<ImageEntry> image_layout(const ModelConfig& config, const ImageParts& parts,
-                                     bool matrices_only) {
-  LayoutWriter writer{config, family_of(config.family), matrices_only, {}};
+std::vector<ImageEntry> image_layout(const ModelConfig& config, const ImageParts& parts) {
+  LayoutWriter writer{config, family_of(config.family), {}};
   writer.embeddings();
   for (int layer = 0; layer < config.num_layers; ++layer) writer.layer(layer);
   writer.top(parts);
+  set_offsets(writer.entries);
   return std::move(writer.entries);
 }
+
+namespace {
+
+// The layers' matrices and the output layer that are not kept in bf16, as the copy has them.
+std::vector<ImageEntry> copies_of(const std::vector<ImageEntry>& entries) {
+  std::vector<ImageEntry> copies;
+  for (const ImageEntry& entry : entries) {
+    if (!is_large(entry) || entry.name == "words" || entry.dtype == DType::kBF16) continue;
+    copies.push_back(entry);
+    copies.back().dtype = DType::kBF16;
+  }
+  set_offsets(copies);
+  return copies;
+}
+
+constexpr std::array<std::pair<DType, const char*>, 3> kFiles = {
+    {{DType::kF32, "f32"}, {DType::kBF16, "bf16"}, {DType::kF16, "f16"}}};
+
+}  // namespace
 
 Result<> check_weights(const ModelFiles& model) {
   const Family& family = family_of(model.config.family);
   YMIR_TRY_ASSIGN(const ModelWeights weights, ModelWeights::open(model.folder));
   YMIR_TRY_ASSIGN(const Sources sources, sources_of(family, weights, place_of(model)));
   const ImageParts parts = parts_of(model.config, family, sources);
-  return check_sources(sources, image_layout(model.config, parts, false), place_of(model));
+  return check_sources(sources, image_layout(model.config, parts), place_of(model));
 }
 
 Result<BackboneImage> BackboneImage::open(const ModelFiles& model, const std::string& cache,
@@ -252,38 +308,45 @@ Result<BackboneImage> BackboneImage::open(const ModelFiles& model, const std::st
   YMIR_TRY_ASSIGN(const ModelWeights weights, ModelWeights::open(model.folder));
   YMIR_TRY_ASSIGN(const Sources sources, sources_of(family, weights, place_of(model)));
   BackboneImage image;
-  const ImageParts parts = parts_of(model.config, family, sources);
+  image.entries_ = image_layout(model.config, parts_of(model.config, family, sources));
+  YMIR_TRY(check_sources(sources, image.entries_, place_of(model)));
+  place_entries(image.entries_, sources);
+  if (with_bf16) image.copies16_ = copies_of(image.entries_);
+  image.has_bf16_ = with_bf16;
   const std::string folder = cache + "/images";
   YMIR_TRY(make_folders(folder));
   const std::string stem = fmt::format("{}/{}-v{}", folder, model.key.substr(0, 32), kVersion);
-  const std::string path32 = stem + ".f32.safetensors", path16 = stem + ".bf16.safetensors";
-  const auto missing = [&] {
-    return !std::filesystem::exists(path32) || (with_bf16 && !std::filesystem::exists(path16));
+  const auto write_and_map = [&](const std::string& path, const std::vector<ImageEntry>& entries,
+                                 DType dtype) -> Result<SafetensorsFile> {
+    if (!std::filesystem::exists(path)) {
+      YMIR_TRY_ASSIGN(const FileLock lock, FileLock::acquire(stem + ".lock"));
+      YMIR_TRY(write_image(path, entries, dtype, sources, model));
+    }
+    return map_image(path, dtype, total_of(entries, dtype));
   };
-  if (missing()) {
-    YMIR_TRY_ASSIGN(const FileLock lock, FileLock::acquire(stem + ".lock"));
-    if (missing()) YMIR_TRY(build(model, parts, sources, path32, path16, with_bf16));
+  for (const auto& [dtype, ending] : kFiles) {
+    if (total_of(image.entries_, dtype) == 0) continue;
+    const std::string path = fmt::format("{}.{}.safetensors", stem, ending);
+    YMIR_TRY_ASSIGN(SafetensorsFile file, write_and_map(path, image.entries_, dtype));
+    image.files_.emplace(dtype, std::move(file));
   }
-  image.entries_ = image_layout(model.config, parts, false);
-  YMIR_TRY_ASSIGN(SafetensorsFile file32, map_image(path32, DType::kF32, total_of(image.entries_)));
-  image.f32_.push_back(std::move(file32));
-  if (with_bf16) {
-    image.entries16_ = image_layout(model.config, parts, true);
-    YMIR_TRY_ASSIGN(SafetensorsFile file16,
-                    map_image(path16, DType::kBF16, total_of(image.entries16_)));
-    image.bf16_.push_back(std::move(file16));
+  if (!image.copies16_.empty()) {
+    YMIR_TRY_ASSIGN(SafetensorsFile file,
+                    write_and_map(stem + ".copy16.safetensors", image.copies16_, DType::kBF16));
+    image.copy_.push_back(std::move(file));
   }
-  image.path_ = path32;
+  image.path_ = stem + ".f32.safetensors";
   return image;
 }
 
-const float* BackboneImage::f32(const ImageEntry& entry) const {
-  return reinterpret_cast<const float*>(f32_.front().find("weights")->bytes.data()) + entry.offset;
+const void* BackboneImage::data(const ImageEntry& entry) const {
+  return files_.at(entry.dtype).find("weights")->bytes.data() +
+         static_cast<std::size_t>(entry.offset) * size_of(entry.dtype);
 }
 
-const std::uint16_t* BackboneImage::bf16(const ImageEntry& entry) const {
-  return reinterpret_cast<const std::uint16_t*>(bf16_.front().find("weights")->bytes.data()) +
-         entry.offset;
+const void* BackboneImage::copy16(const ImageEntry& entry) const {
+  return copy_.front().find("weights")->bytes.data() +
+         static_cast<std::size_t>(entry.offset) * size_of(entry.dtype);
 }
 
 }  // namespace ymir

@@ -27,7 +27,7 @@ class BackboneWeights : public testing::Test {
                      .intermediate_size = 8,
                      .max_positions = 6};
     model_.key = std::string(64, 'k');
-    for (const ImageEntry& entry : image_layout(model_.config, {}, false)) {
+    for (const ImageEntry& entry : image_layout(model_.config, {})) {
       Shape shape = entry.shape;
       shape[0] /= static_cast<std::int64_t>(entry.sources.size());  // q, k and v are equally high
       std::size_t count = 1;

@@ -63,7 +63,7 @@ TokenLines token_lines(const EncoderShape& shape, const EncoderInput& input,
 }
 
 at::Tensor embed_tokens_plain(const Encoder& encoder, const TokenLines& lines) {
-  at::Tensor x = plain::lines_of(encoder.words, lines.words);
+  at::Tensor x = in_f32(plain::lines_of(encoder.words, lines.words));
   if (encoder.token_types.defined()) x.add_(plain::lines_of(encoder.token_types, lines.types));
   if (encoder.positions.defined()) x.add_(plain::lines_of(encoder.positions, lines.positions));
   return x;
@@ -75,7 +75,13 @@ at::Tensor embed_tokens(const Encoder& encoder, const EncoderInput& input,
     return embed_tokens_plain(encoder, token_lines(encoder.shape, input, first_position));
   const std::int64_t width = encoder.shape.hidden;
   at::Tensor x = at::empty({input.layout.tokens(), width}, at::kFloat);
-  const float* words = encoder.words.const_data_ptr<float>();
+  // Of words in half precision only those that occur are widened.
+  const bool half = encoder.words.scalar_type() != at::kFloat;
+  const at::Tensor gathered =
+      half ? in_f32(plain::lines_of(encoder.words,
+                                    std::vector<std::int64_t>(input.ids.begin(), input.ids.end())))
+           : encoder.words;
+  const float* words = gathered.const_data_ptr<float>();
   const float* positions = data_or_null(encoder.positions);
   const float* types = data_or_null(encoder.token_types);
   const bool typed = has_types(encoder.shape, input);
@@ -86,7 +92,8 @@ at::Tensor embed_tokens(const Encoder& encoder, const EncoderInput& input,
       const std::int64_t first = input.layout.offsets[static_cast<std::size_t>(row)];
       for (std::int64_t t = 0; t < input.layout.length(row); ++t) {
         const auto at = static_cast<std::size_t>(first + t);
-        const float* word = words + input.ids[at] * width;
+        const auto number = half ? first + t : std::int64_t{input.ids[at]};
+        const float* word = words + number * width;
         float* line = out + (first + t) * width;
         std::copy(word, word + width, line);
         if (types != nullptr) {
@@ -140,6 +147,26 @@ void tokens_backward(const Encoder& encoder, const EncoderInput& input, const at
   if (gradients.positions.defined()) scatter(dx, lines.positions, gradients.positions);
 }
 
+// What is left of the speed of pair `i` under YaRN: all of it where the pair turns often within the
+// trained length, 1/factor where it turns hardly at all, a ramp between.
+float yarn_share(const RotaryConfig& rotary, std::int64_t width, std::int64_t i) {
+  const auto pair_of = [&](double turns) {
+    return static_cast<double>(width) *
+           std::log(rotary.original_positions / (turns * 2 * std::numbers::pi)) /
+           (2 * std::log(rotary.theta));
+  };
+  double low = pair_of(rotary.beta_fast), high = pair_of(rotary.beta_slow);
+  if (rotary.whole_dimensions) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, static_cast<double>(width - 1));
+  if (low == high) high += 0.001;
+  const double ramp = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
+  return static_cast<float>(ramp / rotary.factor + (1 - ramp));
+}
+
 // 1 / theta^(2 i / width) and what scaling makes of it, in f32 as the reference.
 std::vector<float> rotary_speeds(const RotaryConfig& rotary, std::int64_t width,
                                  std::int64_t length) {
@@ -156,6 +183,12 @@ std::vector<float> rotary_speeds(const RotaryConfig& rotary, std::int64_t width,
         1 / std::pow(theta, static_cast<double>(2 * i) / static_cast<double>(width)));
     if (rotary.scaling == RotaryConfig::Scaling::kLinear)
       speed /= static_cast<float>(rotary.factor);
+    if (rotary.scaling == RotaryConfig::Scaling::kYarn) speed *= yarn_share(rotary, width, i);
+    if (rotary.scaling == RotaryConfig::Scaling::kLongRope) {
+      const auto& factors =
+          static_cast<double>(length) > trained ? rotary.long_factors : rotary.short_factors;
+      speed = static_cast<float>(speed / factors[static_cast<std::size_t>(i)]);
+    }
     if (rotary.scaling == RotaryConfig::Scaling::kLlama3) {
       const double turns = trained * speed / (2 * std::numbers::pi);  // within the trained length
       const double share = std::clamp(
@@ -167,13 +200,14 @@ std::vector<float> rotary_speeds(const RotaryConfig& rotary, std::int64_t width,
   return speeds;
 }
 
-void append_angles(const std::vector<float>& speeds, std::int64_t length,
+void append_angles(const std::vector<float>& speeds, std::int64_t length, double factor,
                    std::vector<float>& cosine, std::vector<float>& sine) {
+  const auto f = static_cast<float>(factor);
   for (std::int64_t t = 0; t < length; ++t)
     for (const float speed : speeds) {
       const float angle = static_cast<float>(t) * speed;
-      cosine.push_back(std::cos(angle));
-      sine.push_back(std::sin(angle));
+      cosine.push_back(std::cos(angle) * f);
+      sine.push_back(std::sin(angle) * f);
     }
 }
 
@@ -219,7 +253,10 @@ void embed_backward(const Encoder& encoder, const EncoderInput& input, const Enc
 RotaryPlan plan_rotary(const EncoderShape& shape, const RowLayout& layout, std::int64_t first) {
   RotaryPlan plan;
   if (shape.rotary.theta <= 0) return plan;
-  const bool dynamic = shape.rotary.scaling == RotaryConfig::Scaling::kDynamic;
+  using Scaling = RotaryConfig::Scaling;
+  const bool dynamic =
+      shape.rotary.scaling == Scaling::kDynamic || shape.rotary.scaling == Scaling::kLongRope;
+  const double factor = shape.rotary.attention_factor;
   const auto stretched = [&](std::int64_t length) {
     return dynamic && length > shape.rotary.original_positions;
   };
@@ -228,14 +265,16 @@ RotaryPlan plan_rotary(const EncoderShape& shape, const RowLayout& layout, std::
     if (const std::int64_t length = first + layout.length(row); !stretched(length))
       longest = std::max(longest, length);
   std::vector<float> cosine, sine;
-  append_angles(rotary_speeds(shape.rotary, shape.head_width, longest), longest, cosine, sine);
+  append_angles(rotary_speeds(shape.rotary, shape.head_width, longest), longest, factor, cosine,
+                sine);
   const std::int64_t half = shape.head_width / 2;
   for (std::int64_t row = 0; row < layout.rows(); ++row) {
     const std::int64_t length = first + layout.length(row);
     std::int64_t start = 0;
     if (stretched(length)) {
       start = static_cast<std::int64_t>(cosine.size()) / half;
-      append_angles(rotary_speeds(shape.rotary, shape.head_width, length), length, cosine, sine);
+      append_angles(rotary_speeds(shape.rotary, shape.head_width, length), length, factor, cosine,
+                    sine);
     }
     for (std::int64_t t = first; t < length; ++t)
       plan.positions.push_back(static_cast<std::int32_t>(start + t));

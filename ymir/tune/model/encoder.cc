@@ -301,7 +301,7 @@ Encoder with_weights(const Encoder& encoder, const Encoder& weights) {
   replace(e.final_norm, weights.final_norm);
   replace(e.pooler, weights.pooler);
   replace(e.output, weights.output);
-  if (tied) e.output.weight = e.words;
+  if (tied) replace(e.output, Linear{weights.words, {}, {}});
   return e;
 }
 

@@ -49,10 +49,11 @@ struct EncoderLayer {
 
 struct Encoder {
   EncoderShape shape{};
-  at::Tensor words{}, positions{}, token_types{};  // f32 [., H]
-  Linear patches{};                                // images: [H, channels patch patch]
-  at::Tensor class_token{};                        // images: [1, H]
-  NormWeights embedding_norm{};                    // undefined: none
+  at::Tensor words{};                     // [., H] f32, or as the model's file is
+  at::Tensor positions{}, token_types{};  // f32 [., H]
+  Linear patches{};                       // images: [H, channels patch patch]
+  at::Tensor class_token{};               // images: [1, H]
+  NormWeights embedding_norm{};           // undefined: none
   std::vector<EncoderLayer> layers{};
   NormWeights final_norm{};  // of norm-first stacks
   Linear pooler{};           // weight undefined: the file has none

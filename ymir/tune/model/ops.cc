@@ -37,16 +37,20 @@ Linear Linear::slice(std::int64_t first, std::int64_t count) const {
   return part;
 }
 
+at::Tensor in_f32(const at::Tensor& weight) {
+  return weight.scalar_type() == at::kFloat ? weight : weight.to(at::kFloat);
+}
+
 at::Tensor product(const at::Tensor& x, const Linear& linear) {
   if (linear.weight16.defined())
     return at::mm(x.to(at::kBFloat16), linear.weight16.t()).to(at::kFloat);
-  return at::mm(x, linear.weight.t());
+  return at::mm(x, in_f32(linear.weight).t());
 }
 
 at::Tensor product_with_bias(const at::Tensor& x, const Linear& linear) {
   if (!linear.bias.defined()) return product(x, linear);
   if (linear.weight16.defined()) return product(x, linear).add_(linear.bias);
-  return at::addmm(linear.bias, x, linear.weight.t());
+  return at::addmm(linear.bias, x, in_f32(linear.weight).t());
 }
 
 at::Tensor product_backward(const at::Tensor& dy, const Linear& linear, at::Tensor into) {
@@ -54,8 +58,8 @@ at::Tensor product_backward(const at::Tensor& dy, const Linear& linear, at::Tens
     at::Tensor dx = at::mm(dy.to(at::kBFloat16), linear.weight16).to(at::kFloat);
     return into.defined() ? into.add_(dx) : dx;
   }
-  if (!into.defined()) return at::mm(dy, linear.weight);
-  return into.addmm_(dy, linear.weight);
+  if (!into.defined()) return at::mm(dy, in_f32(linear.weight));
+  return into.addmm_(dy, in_f32(linear.weight));
 }
 
 void multiply_add(at::Tensor c, const at::Tensor& a, const at::Tensor& b, double alpha,

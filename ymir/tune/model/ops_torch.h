@@ -28,11 +28,14 @@ RowLayout one_line_a_row(std::int64_t rows);
 
 // A frozen linear map y = x W^T + b.
 struct Linear {
-  at::Tensor weight{};    // f32 [out, in]
-  at::Tensor weight16{};  // bf16 copy; undefined: products in f32
+  at::Tensor weight{};    // [out, in] in f32, or bf16 or f16 as the model's file is
+  at::Tensor weight16{};  // the same in bf16; undefined: products in f32
   at::Tensor bias{};      // f32 [out]; undefined: none
   Linear slice(std::int64_t first, std::int64_t count) const;  // of the outputs
 };
+
+// A frozen weight as f32; a copy for the moment where it is kept in half precision.
+at::Tensor in_f32(const at::Tensor& weight);
 
 // x [N, in] -> [N, out]; without the bias, which the next kernel adds.
 at::Tensor product(const at::Tensor& x, const Linear& linear);

@@ -300,7 +300,8 @@ at::Tensor initial_adapter(const AdapterPlan& plan, const Encoder& encoder, std:
                  1.0 / std::sqrt(static_cast<double>(a.size(1))));
     if (place.magnitude)
       plan.layout.view(values, *place.magnitude)
-          .copy_(at::linalg_vector_norm(frozen_weight(encoder, place), 2, at::IntArrayRef{1}));
+          .copy_(
+              at::linalg_vector_norm(in_f32(frozen_weight(encoder, place)), 2, at::IntArrayRef{1}));
   }
   for (const AdapterPlan::BottleneckPlace& place : plan.bottlenecks)
     fill_normal(plan.layout.view(values, place.first), seed, plan.layout.infos()[place.first].name,

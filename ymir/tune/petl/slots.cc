@@ -24,7 +24,7 @@ void lora_add(const LoraSlot& slot, const RowLayout& layout, const at::Tensor& x
     return;
   }
   const at::Tensor norm = at::linalg_vector_norm(
-      at::addmm(linear.weight, slot.b, slot.a, 1, slot.scale), 2, at::IntArrayRef{1});
+      at::addmm(in_f32(linear.weight), slot.b, slot.a, 1, slot.scale), 2, at::IntArrayRef{1});
   const at::Tensor factor = slot.magnitude / norm;
   if (keep.defined()) {  // of the dropped input's product only the part beyond W x is stretched
     const at::Tensor base = product(input, linear);

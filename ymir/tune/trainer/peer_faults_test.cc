@@ -490,6 +490,28 @@ TEST_F(PeerMemory, WeightsAreNotInitialisedTwice) {  // GLiNER#355: no shell of 
   EXPECT_LT(start.rest, weights / 2);  // the backbone is mapped, never allocated
 }
 
+TEST_F(PeerMemory, AModelInHalfPrecisionIsMappedAsItIs) {
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    const std::string model = at.path(dtype == DType::kBF16 ? "bf16" : "f16");
+    testing::write_tiny_family("llama", model, dtype);
+    JobSpec spec = family_spec(at, "llama", true);
+    spec.model = model;
+    spec.train.precision = dtype == DType::kBF16 ? "bf16" : "f32";
+    run(spec, ++last_run, 1);
+    session = tiny_session(at);
+    std::uintmax_t images = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(at.path("cache") + "/images"))
+      images += entry.file_size();
+
+    const Peaks start = peaks(tiny_run({tiny_task(at, spec, ++last_run)}, 99 + last_run), 0);
+
+    const auto weights = std::filesystem::file_size(model + "/model.safetensors");
+    EXPECT_LT(images, 1.2 * static_cast<double>(weights));
+    EXPECT_LT(start.rest, weights / 2);
+    std::filesystem::remove_all(at.path("cache") + "/images");
+  }
+}
+
 TEST_F(PeerFaults, SecondStartIsWarm) {  // lumigator#694, vllm#48193
   const Heard first = run(tiny_spec(at), 1, 1);
   const Heard second = run(tiny_spec(at, 1), 2, 1);

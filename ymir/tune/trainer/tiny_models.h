@@ -22,7 +22,7 @@ inline void write_random_weights(const std::string& folder, const std::string& c
   std::map<std::string, std::vector<float>> values;
   std::map<std::string, std::vector<std::uint16_t>> halves;
   TensorMap map;
-  for (const ImageEntry& entry : image_layout(*config, parts, false))
+  for (const ImageEntry& entry : image_layout(*config, parts))
     for (std::size_t i = 0; i < entry.sources.size(); ++i) {
       Shape shape = entry.shape;
       if (!entry.heights.empty()) shape[0] = entry.heights[i];
