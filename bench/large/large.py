@@ -121,7 +121,7 @@ def train(arguments, out):
     process = subprocess.Popen(
         [f"{arguments.bin}/ymir", "--json", "train", str(arguments.work / "job.yaml"), "--out", str(out),
          "--threads", str(arguments.threads)],
-        stdout=subprocess.PIPE, text=True, env=dict(os.environ, YMIR_CACHE=str(arguments.work / "cache")))
+        stdout=subprocess.PIPE, env=dict(os.environ, YMIR_CACHE=str(arguments.work / "cache")))
     os.set_blocking(process.stdout.fileno(), False)
     text, steps, private, mapped, worker = "", [], 0, 0, None
     while process.poll() is None:
@@ -129,7 +129,7 @@ def train(arguments, out):
         if worker:
             now = memory(worker)
             private, mapped = max(private, now[0]), max(mapped, now[1])
-        text += process.stdout.read() or ""
+        text += (process.stdout.read() or b"").decode()
         while "\n" in text:
             line, text = text.split("\n", 1)
             if '"loss"' in line and '"lr"' in line:
