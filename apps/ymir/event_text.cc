@@ -53,7 +53,7 @@ struct Describer {
     return fmt::format("place {} lost: {}", e.place.value, e.why);
   }
   std::string operator()(const JobSubmitted& e) const {
-    return fmt::format("{} submitted: {}", to_string(e.job), e.spec.name);
+    return fmt::format("{} submitted: {}", to_string(e.job), e.spec->name);
   }
   std::string operator()(const DataCheckStarted& e) const {
     return to_string(e.job) + " has its data checked";

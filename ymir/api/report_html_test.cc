@@ -19,11 +19,11 @@ const JobId kMovies{1}, kAmazon{2}, kVerbs{3};
 JobSubmitted submission(JobId job, const std::string& name) {
   JobSubmitted submitted;
   submitted.job = job;
-  submitted.spec.name = name;
-  submitted.spec.owner = "user-a";
-  submitted.spec.model = "/m";
-  submitted.spec.target = {"accuracy", 0.8};
-  submitted.spec.metrics = {"accuracy"};
+  submitted.spec->name = name;
+  submitted.spec->owner = "user-a";
+  submitted.spec->model = "/m";
+  submitted.spec->target = {"accuracy", 0.8};
+  submitted.spec->metrics = {"accuracy"};
   return submitted;
 }
 

@@ -48,9 +48,8 @@ Result<std::unique_ptr<Controller>> Controller::create(ControllerOptions options
                     c.beliefs_.observe(event, after);
                     c.quota_.observe(event, after);
                   }));
-  for (const auto& [id, job] : c.state_.jobs) {
-    if (job.ended()) continue;
-    c.open_.insert(id);
+  for (const JobId id : c.state_.open) {
+    const JobView& job = c.state_.jobs.at(id);
     if (job.state <= JobState::kValidating) c.unchecked_.insert(id);
     if (job.lost_in_a_row > 0) c.unlucky_.insert(id);
   }
@@ -128,12 +127,10 @@ void Controller::take_note(const Body& body) {
   round_wanted_ |= opens_a_round;
   changed_ |= !changes_nothing;
   if constexpr (is(type_identity<JobSubmitted>{})) {
-    open_.insert(body.job);
     unchecked_.insert(body.job);
   } else if constexpr (is(type_identity<DataChecked>{})) {
     unchecked_.erase(body.job);
   } else if constexpr (is(type_identity<JobFinished>{})) {
-    open_.erase(body.job);
     unchecked_.erase(body.job);
     unlucky_.erase(body.job);
   } else if constexpr (is(type_identity<EpochEvaluated>{})) {
@@ -147,8 +144,7 @@ void Controller::take_note(const Body& body) {
 
 Result<> Controller::flush() {
   if (!pending_.empty()) {
-    YMIR_TRY(log_.append(pending_));
-    pending_.clear();
+    YMIR_TRY(log_.take(pending_));
     if (options_.publish) {
       auto snapshot = std::make_shared<const Snapshot>(state_);
       const std::scoped_lock lock(mutex_);
@@ -166,14 +162,14 @@ std::shared_ptr<const Snapshot> Controller::snapshot() const {
   return published_ ? published_ : std::make_shared<const Snapshot>();
 }
 
-Result<> Controller::hear(const std::vector<Event>& reports) {
-  for (const Event& report : reports) hear_one(report);
+Result<> Controller::hear(std::vector<Event> reports) {
+  for (Event& report : reports) hear_one(report);
   YMIR_TRY(flush());
   if (!reports.empty()) world_.acknowledge();
   return Ok{};
 }
 
-void Controller::hear_one(const Event& report) {
+void Controller::hear_one(Event& report) {
   // A lost place loses its runs first, each on record.
   if (const auto* lost = std::get_if<PlaceLost>(&report.body)) {
     std::vector<RunId> runs;
@@ -188,9 +184,9 @@ void Controller::hear_one(const Event& report) {
                allowed ? "not what the outside may report" : allowed.error().message);
     return;
   }
-  note(report.body, report.actor.empty() ? "agent" : report.actor,
+  note(std::move(report.body), report.actor.empty() ? "agent" : report.actor,
        std::min(report.at, world_.now()));
-  follow_up(report.body);
+  follow_up();
 }
 
 // Beyond what the state allows: the outside decides nothing, and names only files of its own run.
@@ -218,7 +214,9 @@ bool Controller::credible(const EventBody& body) const {
 }
 
 // What must stand in the same transaction as the report.
-void Controller::follow_up(const EventBody& body) {
+// Nothing may be read of the event after the first note(): it moves on.
+void Controller::follow_up() {
+  const EventBody& body = pending_.back().body;
   if (const auto* refused = std::get_if<DataRefused>(&body)) {
     note(JobFinished{.job = refused->job,
                      .outcome = Outcome::kFailed,
@@ -232,15 +230,16 @@ void Controller::follow_up(const EventBody& body) {
     note(RunStopped{.run = finished->run, .why = "finished", .busy = busy});
   } else if (const auto* lost = std::get_if<RunLost>(&body); lost != nullptr && lost->fault) {
     std::vector<JobId> broken;
-    for (const JobId id : open_)
+    for (const JobId id : state_.open)
       if (state_.jobs.at(id).faults >= options_.max_faults) broken.push_back(id);
+    const std::string text =
+        fmt::format("its worker ended {} times by itself: {}", options_.max_faults, lost->why);
     for (const JobId id : broken)
       note(JobFinished{.job = id,
                        .outcome = Outcome::kFailed,
                        .reason = "failed",
                        .code = "worker_crashed",
-                       .text = fmt::format("its worker ended {} times by itself: {}",
-                                           options_.max_faults, lost->why),
+                       .text = text,
                        .step = state_.jobs.at(id).steps_done});
   }
 }
@@ -260,8 +259,9 @@ Time Controller::next_wakeup() const {
 // The next request to send again, or start after a loss.
 Time Controller::when_to_look_again() const {
   Time next = kNever;
-  for (const auto* sent : {&starts_sent_, &stops_sent_})
-    for (const auto& [run, request] : *sent) next = std::min(next, request.at + options_.resend);
+  for (const Starting& each : starting_) next = std::min(next, each.sent.at + options_.resend);
+  for (const auto& [run, request] : stops_sent_)
+    next = std::min(next, request.at + options_.resend);
   for (const auto& [job, request] : checks_sent_)
     next = std::min(next, request.at + options_.resend);
   for (const JobId id : unlucky_) {

@@ -65,13 +65,14 @@ class Controller {
 
  private:
   struct Command;
+  using Versions = std::vector<std::pair<JobId, std::uint64_t>>;  // of active jobs, by id
   Controller(ControllerOptions options, World& world, EventLog& log, const Policy& policy,
              Beliefs beliefs);
 
   // The stages of the loop; each leaves its events and requests to flush().
   Result<> loop(const std::stop_token& stop);
   void close_the_past();
-  Result<> hear(const std::vector<Event>& reports);
+  Result<> hear(std::vector<Event> reports);
   Result<> obey();
   void grant_profiles();
   void judge_transfers();
@@ -87,13 +88,13 @@ class Controller {
   void close_commands();
 
   // Parts of the stages.
-  void hear_one(const Event& report);
+  void hear_one(Event& report);  // moves the body out
   bool credible(const EventBody& body) const;
-  void follow_up(const EventBody& body);
+  void follow_up();  // of the event noted last
   Result<std::vector<JobId>> carry_out(const Command& command);
   Result<std::vector<JobId>> ask(Command command);
   bool round_is_due() const;
-  PlanAdopted adopt(Plan plan, const std::map<JobId, std::uint64_t>& seen, std::uint64_t based_on);
+  PlanAdopted adopt(Plan plan, const Versions& seen, std::uint64_t based_on) const;
   void check_data();
   void stop_runs();
   void watch_starts();
@@ -113,6 +114,11 @@ class Controller {
     Time at{};
     int times = 0;
   };
+  struct Starting {  // asked for, and not begun so far
+    StartRun order{};
+    Time requested{};
+    Sent sent{};
+  };
 
   ControllerOptions options_;
   World& world_;
@@ -121,11 +127,10 @@ class Controller {
   Beliefs beliefs_;
   Snapshot state_;
   ProfileQuota quota_;
-  std::vector<Event> pending_{};  // applied, not durable yet
-  std::vector<Action> outbox_{};  // wait for pending_
-  std::set<JobId> open_{};        // jobs that have not ended
-  std::map<RunId, StartRun> starting_{};
-  std::map<RunId, Sent> starts_sent_{}, stops_sent_{};
+  std::vector<Event> pending_{};      // applied, not durable yet
+  std::vector<Action> outbox_{};      // wait for pending_
+  std::vector<Starting> starting_{};  // by run
+  std::map<RunId, Sent> stops_sent_{};
   std::map<JobId, Sent> checks_sent_{};
   std::set<std::pair<JobId, JobId>> probed_{};  // target and source, by a run of their own
   int probe_runs_ = 0;                          // since the newest plan

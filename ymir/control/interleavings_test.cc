@@ -116,7 +116,7 @@ class WildWorld final : public World {
       if (calm_)
         for (std::uint64_t id = 1; id <= kJobs; ++id) say(JobReleased{JobId{id}});
       else
-        say(JobSubmitted{some_job(), {.sharing = {.trust_domain = "team"}}});
+        say(JobSubmitted{some_job(), JobSpec{.sharing = {.trust_domain = "team"}}});
     } else if (what == 4) {
       if (const auto run = some_run(any))
         say(RunLost{.run = run->run, .why = "worker_died", .fault = rng_.chance(0.2)});
@@ -240,7 +240,7 @@ void live_through(std::uint64_t seed) {
   for (int life = 0; life < 4; ++life) live(static_cast<int>(20 + rng.below(60)));
   world.calm();
   for (std::uint64_t id = 1; id <= kJobs; ++id)
-    world.say(JobSubmitted{JobId{id}, {.sharing = {.trust_domain = "team"}}});
+    world.say(JobSubmitted{JobId{id}, JobSpec{.sharing = {.trust_domain = "team"}}});
   live(1500);
 
   for (const auto& [id, job] : controller->state().jobs) RC_ASSERT(job.ended());

@@ -93,9 +93,9 @@ int Controller::spare_slots() const {
 // round knows more about sources that came or ended meanwhile. Only slots that the plan leaves
 // over.
 void Controller::grant_profiles() {
-  if (!options_.profiling.enabled) return;
+  if (!options_.profiling.enabled || state_.free_gpus() == 0 || !quota_.allows(state_, 1)) return;
   std::vector<const JobView*> fresh, waiting;
-  for (const JobId id : open_) {
+  for (const JobId id : state_.open) {
     const JobView& job = state_.jobs.at(id);
     const bool may = job.state == JobState::kQueued || job.state == JobState::kProfiling;
     if (!may || job.held || job.run || may_start_at(job) > world_.now()) continue;

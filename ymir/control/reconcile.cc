@@ -60,28 +60,26 @@ void Controller::stop_runs() {
 }
 
 void Controller::watch_starts() {
-  std::vector<RunId> late;
-  for (auto& [id, sent] : starts_sent_) {
-    const auto run = state_.runs.find(id);
-    if (run == state_.runs.end() || run->second.started || run->second.stopping) continue;
-    if (run->second.requested + options_.start_timeout <= world_.now()) {
-      late.push_back(id);
-    } else if (sent.at + options_.resend <= world_.now()) {
-      sent = {world_.now(), sent.times + 1};
-      outbox_.emplace_back(starting_.at(id));
-    }
+  const auto too_late = [&](const Starting& each) {
+    return each.requested + options_.start_timeout <= world_.now();
+  };
+  std::erase_if(starting_, [&](const Starting& each) {
+    const auto run = state_.runs.find(each.order.run);
+    return run == state_.runs.end() || run->second.started || run->second.stopping;
+  });
+  for (Starting& each : starting_) {
+    if (too_late(each) || each.sent.at + options_.resend > world_.now()) continue;
+    each.sent = {world_.now(), each.sent.times + 1};
+    outbox_.emplace_back(each.order);
   }
-  for (const RunId id : late) {
+  for (const Starting& each : starting_) {
+    if (!too_late(each)) continue;
+    const RunId id = each.order.run;
     log::warning("{} has not started in {} s", to_string(id), options_.start_timeout.count());
     outbox_.emplace_back(StopRun{.run = id, .now = true});
     note(RunLost{.run = id, .why = "start_failed"});
   }
-  const auto over = [&](const auto& entry) {
-    const auto run = state_.runs.find(entry.first);
-    return run == state_.runs.end() || run->second.started || run->second.stopping;
-  };
-  std::erase_if(starts_sent_, over);
-  std::erase_if(starting_, over);
+  std::erase_if(starting_, too_late);
 }
 
 void Controller::start_due() {
@@ -169,8 +167,7 @@ void Controller::start(const Assignment& what, bool profile, std::int64_t profil
     note(FlowAuthorised{run, what.job, *what.partner, "spatial_shared", ""});
     note(FlowAuthorised{run, *what.partner, what.job, "spatial_shared", ""});
   }
-  starts_sent_[run] = {world_.now(), 1};
-  starting_[run] = order;
+  starting_.push_back({order, view.requested, {world_.now(), 1}});
   outbox_.emplace_back(std::move(order));
 }
 

@@ -62,7 +62,7 @@ void Controller::judge_transfers() {
 bool Controller::round_is_due() const {
   if (world_.now() >= next_round_) return true;
   if (!options_.round_on_events || !round_wanted_ || spare_slots() <= 0) return false;
-  std::set<JobId> due;
+  IdSet<JobId> due;
   for (const Assignment& want : state_.due()) {
     due.insert(want.job);
     if (want.partner) due.insert(*want.partner);
@@ -71,7 +71,7 @@ bool Controller::round_is_due() const {
     for (const PlannedAssignment& line : state_.wish->plan.assignments)
       if (line.what.mode == Mode::kTemporal && due.contains(*line.what.partner))
         due.insert(line.what.job);
-  return std::ranges::any_of(open_, [&](JobId id) {
+  return std::ranges::any_of(state_.open, [&](JobId id) {
     const JobView& job = state_.jobs.at(id);
     return job.active() && !job.run && !due.contains(id);
   });
@@ -80,9 +80,8 @@ bool Controller::round_is_due() const {
 Result<> Controller::hold_round() {
   round_wanted_ = false;
   next_round_ = world_.now() + options_.round;
-  std::map<JobId, std::uint64_t> seen;
-  for (const JobId id : open_)
-    if (const JobView& job = state_.jobs.at(id); job.active()) seen[id] = job.version;
+  Versions seen;
+  for (const JobView* job : state_.active_jobs()) seen.emplace_back(job->id, job->version);
   if (seen.empty() || state_.num_gpus() == 0) return Ok{};
 
   const std::uint64_t based_on = state_.seq;
@@ -113,18 +112,16 @@ Result<> Controller::hold_round() {
 
 // Takes out what rests on jobs that changed since. Of such a pair, the job that did not change
 // keeps the GPUs in normal mode; a job that runs goes on as it runs.
-PlanAdopted Controller::adopt(Plan plan, const std::map<JobId, std::uint64_t>& seen,
-                              std::uint64_t based_on) {
+PlanAdopted Controller::adopt(Plan plan, const Versions& seen, std::uint64_t based_on) const {
   PlanAdopted adopted{.round = state_.round + 1, .based_on = based_on};
   const auto unchanged = [&](JobId id) {
-    const auto version = seen.find(id);
-    const auto job = state_.jobs.find(id);
-    if (job == state_.jobs.end()) return false;
-    if (job->second.ended() && version == seen.end())  // a finished source stays one
-      return job->second.state == JobState::kSucceeded;
-    return version != seen.end() && job->second.version == version->second;
+    const auto version = std::ranges::lower_bound(seen, id, {}, &Versions::value_type::first);
+    const bool was_active = version != seen.end() && version->first == id;
+    const JobView& job = state_.jobs.at(id);
+    if (!was_active) return job.state == JobState::kSucceeded;  // a finished source stays one
+    return job.version == version->second;
   };
-  std::set<JobId> placed;
+  IdSet<JobId> placed;
   std::vector<PlannedAssignment> kept, rest;
   for (PlannedAssignment& line : plan.assignments) {
     const Assignment& what = line.what;
@@ -157,7 +154,7 @@ PlanAdopted Controller::adopt(Plan plan, const std::map<JobId, std::uint64_t>& s
     }
   }
   std::ranges::sort(kept, {}, [](const PlannedAssignment& line) { return line.what.job; });
-  std::erase_if(plan.waiting, [&](const Plan::Waiting& w) { return !open_.contains(w.job); });
+  std::erase_if(plan.waiting, [&](const Plan::Waiting& w) { return !state_.open.contains(w.job); });
   plan.assignments = std::move(kept);
   adopted.plan = std::move(plan);
   return adopted;

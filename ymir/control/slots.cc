@@ -68,6 +68,7 @@ std::optional<std::pair<PlaceId, std::vector<int>>> find_slots(const Snapshot& n
     if (count < gpus || !better) continue;
     best = &place;
     best_free = count;
+    if (!spread && count == gpus) break;  // none is fuller and holds it
   }
   if (best == nullptr) return std::nullopt;
   return std::pair{best->place, slots_on(*best, gpus, spread)};

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "ymir/base/boxed.h"
 #include "ymir/core/order.h"
 #include "ymir/core/plan.h"
 #include "ymir/core/profile.h"
@@ -42,7 +43,7 @@ struct PlaceLost {
 // --- jobs ---
 struct JobSubmitted {
   JobId job{};
-  JobSpec spec{};
+  Boxed<JobSpec> spec{};  // it would be four fifths of every event
 };
 struct DataCheckStarted {
   JobId job{};

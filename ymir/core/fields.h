@@ -309,7 +309,7 @@ void fields(V& v, PlaceLost& x) {
 template <class V>
 void fields(V& v, JobSubmitted& x) {
   v("job", x.job);
-  v("spec", x.spec);
+  v("spec", *x.spec);
 }
 template <class V>
 void fields(V& v, DataCheckStarted& x) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ymir/base/inline_vector.h"
 #include "ymir/base/interval.h"
 #include "ymir/core/plan.h"
 
@@ -18,7 +19,7 @@ struct MemberForecast {
 
 struct Candidate {
   Assignment what{};
-  std::vector<MemberForecast> members{};  // one, or two for a pair; the job first
+  InlineVector<MemberForecast, 2> members{};  // one, or two for a pair; the job first
   Interval transfer_weight{1, 1, 1};      // TranWt: sum of JCTs alone (SRTF) / in this mode
   double work_ratio = 1;                  // GPU-seconds alone / in this mode
   double expected_saving = 0;             // seconds, stop-loss included; > 0 to be worth it

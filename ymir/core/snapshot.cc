@@ -104,7 +104,7 @@ class Fold {
     state_.open.insert(e.job);
     JobView& job = state_.jobs[e.job];
     job.id = e.job;
-    job.spec = e.spec;
+    job.spec = *e.spec;
     job.submitted = job.last_progress = job.waiting_since = at_;
     ++job.version;
   }
@@ -174,11 +174,16 @@ class Fold {
       if (const auto job = state_.jobs.find(waiting.job); job != state_.jobs.end())
         job->second.waiting_for = waiting.reason;
     const std::vector<Assignment> due = state_.due();
-    for (auto& [id, run] : state_.runs)
-      if (!run.profile && std::ranges::none_of(due, [&, r = &run](const Assignment& want) {
-            return serves(*r, want);
-          }))
-        must_stop(run, "round");
+    IdMap<JobId, const Assignment*> wants;  // of each job that is to train
+    for (const Assignment& want : due) {
+      wants[want.job] = &want;
+      if (want.mode == Mode::kSpatial) wants[*want.partner] = &want;
+    }
+    for (auto& [id, run] : state_.runs) {
+      const auto want = run.jobs.empty() ? wants.end() : wants.find(run.jobs.front());
+      const bool goes_on = want != wants.end() && serves(run, *want->second);
+      if (!run.profile && !goes_on) must_stop(run, "round");
+    }
   }
   void operator()(const RoundSkipped& e) { state_.round = e.round; }
 
@@ -297,9 +302,9 @@ class Fold {
   }
   static bool serves(const RunView& run, const Assignment& want) {
     if (run.what.gpus != want.gpus) return false;
-    if (want.mode != Mode::kSpatial) return run.jobs == std::vector{want.job};
-    return run.jobs == std::vector{want.job, *want.partner} ||
-           run.jobs == std::vector{*want.partner, want.job};
+    if (want.mode != Mode::kSpatial) return run.jobs.size() == 1 && run.jobs[0] == want.job;
+    return run.jobs.size() == 2 && std::ranges::count(run.jobs, want.job) == 1 &&
+           std::ranges::count(run.jobs, *want.partner) == 1;
   }
   static void part(JobView& job, JobId partner, const std::string& why) {
     job.barred.insert(partner);

@@ -4,12 +4,12 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "ymir/base/id_map.h"
 #include "ymir/base/result.h"
 #include "ymir/core/event.h"
 
@@ -124,10 +124,10 @@ struct Snapshot {
   Time now{};
   std::uint64_t era = 0, next_run = 1, round = 0;
   Seconds round_length{120};
-  std::map<JobId, JobView> jobs{};
-  std::set<JobId> open{};           // those that have not ended; kept by apply()
-  std::map<RunId, RunView> runs{};  // active ones
-  std::map<PlaceId, PlaceView> places{};
+  IdMap<JobId, JobView> jobs{};
+  IdSet<JobId> open{};           // those that have not ended; kept by apply()
+  IdMap<RunId, RunView> runs{};  // active ones
+  IdMap<PlaceId, PlaceView> places{};
   std::optional<PlanAdopted> wish{};  // what the last round wanted
 
   // Aborts on an event that allows() refuses: the log would lie.

@@ -105,21 +105,21 @@ class Gate {
     if (e.based_on > now_.seq)
       return invalid(
           fmt::format("plan is based on event {}, the newest is {}", e.based_on, now_.seq));
-    std::set<JobId> seen;
+    IdSet<JobId> seen;
     for (const PlannedAssignment& line : e.plan.assignments) {
       const Assignment& what = line.what;
       if (what.gpus < 1) return invalid("plan gives no GPU to " + to_string(what.job));
       if (what.partner.has_value() == (what.mode == Mode::kNormal))
         return invalid("plan has a wrong number of partners for " + to_string(what.job));
       YMIR_TRY(living(what.job));
-      if (!seen.insert(what.job).second) return invalid("plan names twice: " + to_string(what.job));
+      if (!seen.insert(what.job)) return invalid("plan names twice: " + to_string(what.job));
       if (!what.partner) continue;
       YMIR_TRY_ASSIGN(const JobView* partner, known(*what.partner));
       if (partner->ended()) {
         if (what.mode == Mode::kTemporal && partner->state == JobState::kSucceeded) continue;
         return conflict(to_string(partner->id) + " has already ended");
       }
-      if (!seen.insert(partner->id).second)
+      if (!seen.insert(partner->id))
         return invalid("plan names twice: " + to_string(partner->id));
     }
     return Ok{};

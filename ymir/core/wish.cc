@@ -1,6 +1,5 @@
 // Snapshot::due: the newest plan, read in the light of what has happened since.
 #include <algorithm>
-#include <set>
 
 #include "ymir/core/snapshot.h"
 
@@ -9,7 +8,11 @@ namespace {
 
 class Reading {
  public:
-  explicit Reading(const Snapshot& now) : now_(now) {}
+  explicit Reading(const Snapshot& now) : now_(now) {
+    const std::size_t most = now.wish ? now.wish->plan.assignments.size() : 0;
+    due_.reserve(most);
+    seen_.reserve(most);
+  }
 
   void add(const Assignment& planned) {
     switch (planned.mode) {
@@ -84,7 +87,7 @@ class Reading {
   }
 
   const Snapshot& now_;
-  std::set<JobId> seen_{};
+  IdSet<JobId> seen_{};
   std::vector<Assignment> due_{}, spare_{};
 };
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <tuple>
 
 #include "ymir/schedule/packing.h"
@@ -18,20 +17,20 @@ const Candidate* requested(const AloneJob& job, bool largest) {
 void walk_down(const Round& round, std::span<const Request> list, bool backfill, Plan& plan) {
   int budget = round.cluster.num_gpus();
   std::vector<const Request*> taken;
-  std::optional<JobId> first_left;  // nobody behind it starts, unless the policy backfills
+  std::string behind{};  // the first that is left over: nobody starts after it without backfill
   for (const Request& request : list) {
     const int gpus = request.alone->what.gpus;
     const JobId id = request.job->job->id;
-    if (gpus <= budget && (!first_left || backfill)) {
+    if (gpus <= budget && (behind.empty() || backfill)) {
       budget -= gpus;
       taken.push_back(&request);
       continue;
     }
-    if (!first_left) {
-      first_left = id;
+    if (behind.empty()) {
+      behind = "behind " + to_string(id);
       plan.waiting.push_back({id, fmt::format("no_capacity gpus={} free={}", gpus, budget)});
     } else {
-      plan.waiting.push_back({id, "behind " + to_string(*first_left)});
+      plan.waiting.push_back({id, behind});
     }
   }
 

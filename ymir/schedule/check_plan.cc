@@ -92,46 +92,54 @@ Result<> check_assignment(const Snapshot& cluster, const Assignment& what) {
 }
 
 // A run stands on one node. Tries nodes for the sizes from `next` on (largest first), each on the
-// fullest node first; nodes with equally many free slots are alike. `steps` bounds the search.
-bool packs(const std::vector<int>& sizes, std::size_t next, std::vector<int>& free, int& steps) {
+// fullest node first; nodes with equally many free slots are alike: nodes[f] have f free ones.
+// `steps` bounds the search.
+bool packs(const std::vector<std::size_t>& sizes, std::size_t next, std::vector<int>& nodes,
+           int& steps) {
   if (next == sizes.size()) return true;
-  std::set<int> tried;
-  std::vector<std::size_t> nodes;
-  for (std::size_t i = 0; i < free.size(); ++i)
-    if (free[i] >= sizes[next] && tried.insert(free[i]).second) nodes.push_back(i);
-  std::ranges::sort(nodes, {}, [&](std::size_t i) { return free[i]; });
-  for (const std::size_t node : nodes) {
+  const std::size_t size = sizes[next];
+  for (std::size_t free = size; free < nodes.size(); ++free) {
+    if (nodes[free] == 0) continue;
     if (--steps < 0) return false;
-    free[node] -= sizes[next];
-    if (packs(sizes, next + 1, free, steps)) return true;
-    free[node] += sizes[next];
+    --nodes[free];
+    ++nodes[free - size];
+    if (packs(sizes, next + 1, nodes, steps)) return true;
+    ++nodes[free];
+    --nodes[free - size];
   }
   return false;
 }
 
 Result<> check_packing(const Snapshot& cluster, const Plan& plan) {
-  std::vector<int> sizes, free;
-  for (const PlannedAssignment& line : plan.assignments) sizes.push_back(line.what.gpus);
-  for (const auto& [id, place] : cluster.places) free.push_back(place.num_slots);
+  std::vector<std::size_t> sizes;
+  std::vector<int> nodes;
+  for (const PlannedAssignment& line : plan.assignments)
+    sizes.push_back(static_cast<std::size_t>(line.what.gpus));
+  for (const auto& [id, place] : cluster.places) {
+    const auto slots = static_cast<std::size_t>(place.num_slots);
+    if (nodes.size() <= slots) nodes.resize(slots + 1);
+    ++nodes[slots];
+  }
   std::ranges::sort(sizes, std::greater<>());
   int steps = 100'000;
-  if (packs(sizes, 0, free, steps)) return Ok{};
-  return broken(fmt::format("{} assignments find no place on {} nodes", sizes.size(), free.size()));
+  if (packs(sizes, 0, nodes, steps)) return Ok{};
+  return broken(
+      fmt::format("{} assignments find no place on {} nodes", sizes.size(), cluster.places.size()));
 }
 
 }  // namespace
 
 Result<> check_plan(const Round& round, const Plan& plan) {
   const Snapshot& cluster = round.cluster;
-  std::set<JobId> placed;
+  IdSet<JobId> placed;
   int gpus = 0;
   for (const PlannedAssignment& line : plan.assignments) {
     const Assignment& what = line.what;
     YMIR_TRY(check_assignment(cluster, what));
     gpus += what.gpus;
-    if (!placed.insert(what.job).second) return broken("stands twice: " + to_string(what.job));
+    if (!placed.insert(what.job)) return broken("stands twice: " + to_string(what.job));
     const bool partner_runs = what.partner && !cluster.jobs.at(*what.partner).ended();
-    if (partner_runs && !placed.insert(*what.partner).second)
+    if (partner_runs && !placed.insert(*what.partner))
       return broken("stands twice: " + to_string(*what.partner));
     if (line.regret < 0) return broken("negative regret: " + to_string(what.job));
   }
@@ -141,11 +149,11 @@ Result<> check_plan(const Round& round, const Plan& plan) {
   if (plan.value > plan.bound)
     return broken(fmt::format("value {} above its bound {}", plan.value, plan.bound));
 
-  std::set<JobId> waiting;
+  IdSet<JobId> waiting;
   for (const Plan::Waiting& line : plan.waiting) {
     if (placed.contains(line.job)) return broken("runs and waits: " + to_string(line.job));
     if (line.reason.empty()) return broken("waits without a reason: " + to_string(line.job));
-    if (!waiting.insert(line.job).second) return broken("waits twice: " + to_string(line.job));
+    if (!waiting.insert(line.job)) return broken("waits twice: " + to_string(line.job));
   }
   for (const JobView* job : cluster.active_jobs())
     if (!placed.contains(job->id) && !waiting.contains(job->id))

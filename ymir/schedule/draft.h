@@ -19,7 +19,7 @@ struct Offer {
   // The jobs it serves: one or two, ascending. A finished source is not served, it is only read.
   JobId first{}, second{};
   // Served now: they get steps this round. B of A->B waits for A and is not among them.
-  std::vector<JobId> progressing{};
+  InlineVector<JobId, 2> progressing{};
   bool goes_on = false;    // exactly what runs now: nothing has to be stopped or started
   bool pair_runs = false;  // this pair runs, perhaps on another number of GPUs
   std::int64_t utility = 0;

@@ -86,9 +86,9 @@ Result<> explain(Draft& draft) {
     served.insert({offer.first, offer.second});
   }
   std::ranges::sort(draft.plan.assignments, {}, [](const auto& line) { return line.what.job; });
-  for (const auto& [id, job] : draft.cluster().jobs)
-    if (job.active() && !served.contains(id))
-      draft.plan.waiting.push_back({id, reason_of(draft, id)});
+  for (const JobView* job : draft.cluster().active_jobs())
+    if (!served.contains(job->id))
+      draft.plan.waiting.push_back({job->id, reason_of(draft, job->id)});
   return Ok{};
 }
 

@@ -21,6 +21,7 @@
 #include <span>
 #include <vector>
 
+#include "ymir/base/inline_vector.h"
 #include "ymir/base/result.h"
 #include "ymir/base/time.h"
 
@@ -60,7 +61,7 @@ struct MemberFacts {
 };
 
 struct CandidateFacts {
-  std::vector<MemberFacts> members{};  // one or two
+  InlineVector<MemberFacts, 2> members{};  // one or two
   double transfer_weight = 1;          // 1 alone
   int gpus = 0;                        // 0: no toll
   Seconds switching{};                 // the larger of the members'

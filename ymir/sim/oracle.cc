@@ -52,15 +52,15 @@ bool same_backbone(const JobView& a, const JobView& b) {
   return !a.facts.backbone.empty() && a.facts.backbone == b.facts.backbone;
 }
 
-Candidate make(const Assignment& what, std::vector<std::pair<JobId, double>> steps,
-               std::vector<double> seconds, double switch_seconds) {
-  Candidate candidate{.what = what};
-  for (std::size_t i = 0; i < steps.size(); ++i)
-    candidate.members.push_back({.job = steps[i].first,
-                                 .steps = Interval::exactly(steps[i].second),
-                                 .finish_in = Interval::exactly(seconds[i])});
+MemberForecast member(JobId job, double steps, double seconds) {
+  return {.job = job, .steps = Interval::exactly(steps), .finish_in = Interval::exactly(seconds)};
+}
+
+Candidate make(const Assignment& what, std::initializer_list<MemberForecast> members,
+               double switch_seconds) {
+  Candidate candidate{.what = what, .members = members};
   candidate.switch_cost = Seconds(switch_seconds);
-  candidate.card.seconds = Interval::exactly(seconds.front());
+  candidate.card.seconds = candidate.members.front().finish_in;
   candidate.card.source = "exact";
   return candidate;
 }
@@ -212,8 +212,10 @@ Oracle::Seen Oracle::seen(const Snapshot& now, const JobView& job, int largest) 
 Oracle::Field Oracle::look(const Snapshot& now, const Watch* watch) const {
   int largest = 0;
   for (const auto& [id, place] : now.places) largest = std::max(largest, place.num_slots);
+  const std::vector<const JobView*> active = now.active_jobs();
   Field field;
-  for (const JobView* job : now.active_jobs()) field.active.push_back(seen(now, *job, largest));
+  field.active.reserve(active.size());
+  for (const JobView* job : active) field.active.push_back(seen(now, *job, largest));
   if (!options_.pairs) return field;
   for (const Seen& each : field.active)
     if (each.job->spec.sharing.allow && !each.job->facts.backbone.empty())
@@ -246,7 +248,7 @@ void Oracle::add_alone(const Seen& seen, Forecast& forecast) const {
     const double start = goes_on ? 0 : seen.start;
     const double seconds = start + seen.left * step_seconds(job, gpus);
     const Assignment what{.mode = Mode::kNormal, .job = job, .partner = {}, .gpus = gpus};
-    Candidate candidate = make(what, {{job, seen.left}}, {seconds}, start);
+    Candidate candidate = make(what, {member(job, seen.left, seconds)}, start);
     candidate.card.solo_seconds = Interval::exactly(seconds);
     forecast.candidates.push_back(std::move(candidate));
   }
@@ -274,15 +276,15 @@ std::vector<Candidate> Oracle::temporal(const Snapshot& now, const JobView& sour
                           .gpus = gpus,
                           .strength = options_.strength};
     if (running == nullptr) {
-      Candidate candidate = make(what, {{job, left}}, {own}, start);
+      Candidate candidate = make(what, {member(job, left, own)}, start);
       weigh(candidate, alone, 0, own, 0, alone, own);
       if (runs) candidate.transfer_weight = Interval::exactly(1);
       made.push_back(std::move(candidate));
       continue;
     }
     const double first = running->start + running->left * step_seconds(source.id, gpus);
-    Candidate candidate =
-        make(what, {{job, left}, {source.id, running->left}}, {first + own, first}, start);
+    Candidate candidate = make(
+        what, {member(job, left, first + own), member(source.id, running->left, first)}, start);
     weigh(candidate, first, alone, first, first + own, alone, own);
     made.push_back(std::move(candidate));
   }
@@ -320,7 +322,8 @@ std::vector<Candidate> Oracle::spatial(const Snapshot& now, const Seen& a, const
     };
     const Assignment what{.mode = Mode::kSpatial, .job = first, .partner = second, .gpus = gpus};
     Candidate candidate =
-        make(what, {{first, left_first}, {second, left_second}}, {end_first, end_second}, start);
+        make(what, {member(first, left_first, end_first), member(second, left_second, end_second)},
+             start);
     weigh(candidate, alone(a), alone(b), end_first, end_second, alone(a), end_first);
     made.push_back(std::move(candidate));
   }
@@ -446,6 +449,9 @@ Forecast Oracle::forecast(const Snapshot& now) const { return forecast(now, null
 Forecast Oracle::forecast(const Snapshot& now, const Watch* watch) const {
   Forecast forecast;
   const Field field = look(now, watch);
+  std::size_t alone = 0;
+  for (const Seen& job : field.active) alone += job.sizes.size();
+  forecast.candidates.reserve(options_.pairs ? 4 * alone : alone);
   for (const Seen& job : field.active) {
     add_alone(job, forecast);
     if (!options_.pairs || !job.job->spec.sharing.allow || job.job->facts.backbone.empty())

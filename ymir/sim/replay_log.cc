@@ -77,7 +77,7 @@ class Reading {
     lost_[place_[e.place]] = actions.size();
     actions.push_back({.kind = ScenarioAction::Kind::kLose, .at = at_, .node = place_[e.place]});
   }
-  void take(const JobSubmitted& e) { jobs[e.job] = {.spec = e.spec, .submitted = at_}; }
+  void take(const JobSubmitted& e) { jobs[e.job] = {.spec = *e.spec, .submitted = at_}; }
   void take(const DataChecked& e) { jobs[e.job].facts = e.facts; }
   void take(const JobHeld& e) { act(ScenarioAction::Kind::kHold, e.job); }
   void take(const JobReleased& e) { act(ScenarioAction::Kind::kRelease, e.job); }

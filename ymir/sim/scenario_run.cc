@@ -61,6 +61,12 @@ class Record final : public EventLog {
     events_.insert(events_.end(), batch.begin(), batch.end());
     return Ok{};
   }
+  Result<> take(std::vector<Event>& batch) override {
+    YMIR_CHECK(batch.empty() || batch.front().seq == events_.size() + 1, "a gap in the log");
+    std::ranges::move(batch, std::back_inserter(events_));
+    batch.clear();
+    return Ok{};
+  }
   Result<std::vector<Event>> read(std::uint64_t from, std::size_t limit) const override {
     const std::size_t first = std::min<std::size_t>(from == 0 ? 0 : from - 1, events_.size());
     const auto begin = events_.begin() + static_cast<std::ptrdiff_t>(first);

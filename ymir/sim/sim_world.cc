@@ -195,7 +195,7 @@ SimWorld::Bundle SimWorld::kill(JobId job) {
   Bundle bundle{.rank = kFault, .job = job};
   for (auto& [id, run] : runs_) {
     const bool in_it =
-        std::ranges::any_of(run.tasks, [&](const Task& task) { return task.order.job == job; });
+        std::ranges::any_of(run.tasks, [&](const Task& task) { return task.order->job == job; });
     if (!run.ended && in_it) lose_run(run, "worker_died", true, bundle);
   }
   return bundle;
@@ -205,7 +205,7 @@ void SimWorld::lose_run(Run& run, const std::string& why, bool fault, Bundle& bu
   for (const Task& task : run.tasks) {
     const std::int64_t at =
         run.started ? task.from.step + boundary_after(run, now_) : task.from.step;
-    steps_lost_[task.order.job] += std::max<std::int64_t>(0, at - task.committed);
+    steps_lost_[task.order->job] += std::max<std::int64_t>(0, at - task.committed);
   }
   run.ended = true;
   ++run.generation;
@@ -231,9 +231,9 @@ void SimWorld::start(const StartRun& order) {
   const bool place_is_there = std::ranges::any_of(
       place_of_node_, [&](const auto& entry) { return entry.second == order.place; });
   Bundle answer{.rank = kStop, .job = order.tasks.empty() ? JobId{} : order.tasks.front().job};
-  for (const TaskOrder& task_order : order.tasks) {
+  for (const TaskOrder& task_order : run.order.tasks) {
     const JobId job = task_order.job;
-    Task task{.order = task_order};
+    Task task{.order = &task_order};
     if (!task_order.checkpoint.empty()) {
       const auto saved = checkpoints_.find(task_order.checkpoint);
       YMIR_CHECK(saved != checkpoints_.end(), "no such checkpoint: " + task_order.checkpoint);
@@ -248,13 +248,13 @@ void SimWorld::start(const StartRun& order) {
   }
   const int gpus = static_cast<int>(order.slots.size()), nodes = num_nodes(order);
   if (order.mode == Mode::kSpatial && run.tasks.size() == 2) {
-    const JobId a = run.tasks[0].order.job, b = run.tasks[1].order.job;
+    const JobId a = run.tasks[0].order->job, b = run.tasks[1].order->job;
     const SpatialTruth truth = model_.spatial(std::min(a, b), std::max(a, b));
     for (Task& task : run.tasks)
-      task.rate *= 1 + (task.order.job == std::min(a, b) ? truth.gain_first : truth.gain_second);
+      task.rate *= 1 + (task.order->job == std::min(a, b) ? truth.gain_first : truth.gain_second);
     run.step = model_.joint_step_time(std::min(a, b), std::max(a, b), gpus, nodes);
   } else if (!run.tasks.empty()) {
-    run.step = model_.step_time(run.tasks.front().order.job, gpus, nodes);
+    run.step = model_.step_time(run.tasks.front().order->job, gpus, nodes);
   }
   if (refused_.contains(order.run) || !place_is_there || run.tasks.empty()) {
     run.ended = true;
@@ -278,7 +278,7 @@ int SimWorld::num_nodes(const StartRun& order) const {
 
 Seconds SimWorld::start_time(const Run& run) const {
   Seconds most{-1};
-  for (const Task& task : run.tasks) most = std::max(most, model_.job(task.order.job).start_time);
+  for (const Task& task : run.tasks) most = std::max(most, model_.job(task.order->job).start_time);
   return most.count() < 0 ? options_.start_time : most;
 }
 
@@ -292,7 +292,7 @@ void SimWorld::stop(const StopRun& order) {
   Run& run = found->second;
   if (run.ended || (run.stop_at && !order.now)) return;
   if (order.now || !run.started) {
-    Bundle bundle{.rank = kStop, .job = run.tasks.front().order.job};
+    Bundle bundle{.rank = kStop, .job = run.tasks.front().order->job};
     if (order.now && run.started) {
       lose_run(run, "stopped", false, bundle);
     } else {
@@ -336,7 +336,7 @@ SimWorld::Bundle SimWorld::begin(Run& run) {
                    static_cast<std::int64_t>(run.order.profile_time.count() / run.step.count()));
     run.profile_end = std::max<std::int64_t>(run.profile_end, 1);
   }
-  Bundle bundle{.rank = kStart, .job = run.tasks.front().order.job};
+  Bundle bundle{.rank = kStart, .job = run.tasks.front().order->job};
   bundle.bodies.push_back(
       RunStarted{run.order.run, StartKind::kWarm, start_time(run).count() * 1000});
   schedule_next(run);
@@ -348,11 +348,11 @@ std::int64_t SimWorld::next_step(const Run& run) const {
   std::int64_t next = run.stop_at.value_or(std::numeric_limits<std::int64_t>::max());
   if (run.order.profile) return std::min(next, run.profile_end);
   for (const Task& task : run.tasks) {
-    const JobTruth& truth = model_.job(task.order.job);
+    const JobTruth& truth = model_.job(task.order->job);
     const std::int64_t at = task.from.step + run.reached;
     const std::int64_t evaluation = (at / truth.steps_per_epoch + 1) * truth.steps_per_epoch;
     next = std::min(next, std::min(evaluation, std::max(truth.max_steps, at + 1)) - task.from.step);
-    const double every = task.order.spec.checkpoint_every.count();
+    const double every = task.order->spec.checkpoint_every.count();
     if (every <= 0) continue;
     const std::int64_t apart =
         std::max<std::int64_t>(1, static_cast<std::int64_t>(every / run.step.count()));
@@ -365,27 +365,27 @@ void SimWorld::schedule_next(Run& run) {
   const std::int64_t step = next_step(run);
   push({.at = std::max(now_, time_of(run, step)),
         .kind = Kind::kMilestone,
-        .job = run.tasks.front().order.job,
+        .job = run.tasks.front().order->job,
         .run = run.order.run,
         .generation = ++run.generation});
 }
 
 SimWorld::Bundle SimWorld::milestone(Run& run) {
-  Bundle bundle{.rank = kStop, .job = run.tasks.front().order.job};
+  Bundle bundle{.rank = kStop, .job = run.tasks.front().order->job};
   run.reached = next_step(run);
   if (run.order.profile && run.reached >= run.profile_end) {
     bundle.rank = kProfile;
     commit(run, run.tasks.front(), bundle);
     bundle.bodies.push_back(
-        ProfileFinished{run.tasks.front().order.job, run.order.run, profile(run)});
+        ProfileFinished{run.tasks.front().order->job, run.order.run, profile(run)});
     close(run, "profile_done", {}, bundle);
     return bundle;
   }
   std::set<JobId> ended;
   for (Task& task : run.tasks) {
-    const JobTruth& truth = model_.job(task.order.job);
+    const JobTruth& truth = model_.job(task.order->job);
     const TaskState state = state_at(run, task, run.reached);
-    const double every = task.order.spec.checkpoint_every.count();
+    const double every = task.order->spec.checkpoint_every.count();
     const std::int64_t apart =
         every <= 0 ? 0
                    : std::max<std::int64_t>(1, static_cast<std::int64_t>(every / run.step.count()));
@@ -394,25 +394,25 @@ SimWorld::Bundle SimWorld::milestone(Run& run) {
       bundle.rank = std::min<int>(bundle.rank, kEvaluation);
       const Evaluation evaluation = evaluate(run, task, run.reached);
       bundle.bodies.push_back(
-          EpochEvaluated{task.order.job, run.order.run, evaluation, losses(task, state.step)});
+          EpochEvaluated{task.order->job, run.order.run, evaluation, losses(task, state.step)});
       std::string reason;
       if (ends(task, evaluation, &reason)) {
         bundle.rank = kEnd;
         commit(run, task, bundle);
         const bool reached = reason == "target";
         bundle.bodies.push_back(JobFinished{
-            .job = task.order.job,
-            .outcome = reached || !task.order.spec.stop.require_target ? Outcome::kSucceeded
+            .job = task.order->job,
+            .outcome = reached || !task.order->spec.stop.require_target ? Outcome::kSucceeded
                                                                        : Outcome::kFailed,
-            .reason = reached || !task.order.spec.stop.require_target ? reason : "failed",
-            .code = reached || !task.order.spec.stop.require_target ? "" : "target_not_reached",
+            .reason = reached || !task.order->spec.stop.require_target ? reason : "failed",
+            .code = reached || !task.order->spec.stop.require_target ? "" : "target_not_reached",
             .run = run.order.run,
             .target_reached = reached,
             .step = state.step,
             .metrics = evaluation.metrics,
-            .adapter = task.order.folder + "/adapter",
-            .adapter_hash = fmt::format("adapter-{}-{}", to_string(task.order.job), state.step)});
-        ended.insert(task.order.job);
+            .adapter = task.order->folder + "/adapter",
+            .adapter_hash = fmt::format("adapter-{}-{}", to_string(task.order->job), state.step)});
+        ended.insert(task.order->job);
         continue;
       }
     }
@@ -432,14 +432,14 @@ void SimWorld::close(Run& run, const std::string& why, const std::set<JobId>& en
                      Bundle& bundle) {
   RunStopped stopped{.run = run.order.run, .why = why};
   for (Task& task : run.tasks) {
-    if (ended.contains(task.order.job)) continue;
+    if (ended.contains(task.order->job)) continue;
     if (run.started) commit(run, task, bundle);
-    stopped.jobs.push_back(task.order.job);
+    stopped.jobs.push_back(task.order->job);
     stopped.steps.push_back(task.committed);
   }
   for (const Task& task : run.tasks)
     if (run.reached > 0 && !run.order.profile)
-      bundle.bodies.push_back(StepTimed{task.order.job, run.order.run, timing(run, task)});
+      bundle.bodies.push_back(StepTimed{task.order->job, run.order.run, timing(run, task)});
   if (run.started)
     stopped.busy = (now_ - run.first_step) * static_cast<double>(run.order.slots.size());
   run.ended = true;
@@ -450,11 +450,11 @@ void SimWorld::close(Run& run, const std::string& why, const std::set<JobId>& en
 void SimWorld::commit(Run& run, Task& task, Bundle& bundle) {
   const TaskState state = state_at(run, task, run.reached);
   if (state.step <= task.committed) return;
-  const std::string path = checkpoint_path(task.order, run.order.run, state.step);
+  const std::string path = checkpoint_path(*task.order, run.order.run, state.step);
   checkpoints_[path] = state;
-  newest_[task.order.job] = state;
+  newest_[task.order->job] = state;
   task.committed = state.step;
-  bundle.bodies.push_back(CheckpointCommitted{.job = task.order.job,
+  bundle.bodies.push_back(CheckpointCommitted{.job = task.order->job,
                                               .run = run.order.run,
                                               .step = state.step,
                                               .path = path,
@@ -466,60 +466,60 @@ void SimWorld::commit(Run& run, Task& task, Bundle& bundle) {
 // --- what workers measure -------------------------------------------------------------------
 
 Evaluation SimWorld::evaluate(const Run& run, const Task& task, std::int64_t at) {
-  const JobTruth& truth = model_.job(task.order.job);
+  const JobTruth& truth = model_.job(task.order->job);
   const TaskState state = state_at(run, task, at);
-  double metric = model_.metric(task.order.job, state.progress);
+  double metric = model_.metric(task.order->job, state.progress);
   if (truth.noise > 0) {
     // Its own generator a measurement: adding a job changes no other job's noise.
-    Rng rng(options_.seed * 1'000'003 + task.order.job.value * 7919 +
+    Rng rng(options_.seed * 1'000'003 + task.order->job.value * 7919 +
             static_cast<std::uint64_t>(state.step));
     metric += rng.uniform(-truth.noise, truth.noise);
   }
   const std::string& name =
-      task.order.spec.target.metric.empty() ? "accuracy" : task.order.spec.target.metric;
+      task.order->spec.target.metric.empty() ? "accuracy" : task.order->spec.target.metric;
   return {.step = state.step,
           .epoch = static_cast<double>(state.step) / static_cast<double>(truth.steps_per_epoch),
-          .samples = state.step * task.order.spec.train.batch,
+          .samples = state.step * task.order->spec.train.batch,
           .metrics = {{name, metric}},
-          .train_loss = model_.loss(task.order.job, state.progress),
+          .train_loss = model_.loss(task.order->job, state.progress),
           .train_time = state.trained};
 }
 
 bool SimWorld::ends(const Task& task, const Evaluation& evaluation, std::string* reason) const {
-  const TargetSpec& target = task.order.spec.target;
+  const TargetSpec& target = task.order->spec.target;
   if (!target.metric.empty() && evaluation.metrics.begin()->second + kAlmost >= target.value) {
     *reason = "target";
     return true;
   }
   *reason = "budget";
-  return evaluation.step >= model_.job(task.order.job).max_steps;
+  return evaluation.step >= model_.job(task.order->job).max_steps;
 }
 
 // About ten points an epoch, each the loss in the middle of its interval.
 std::vector<LossPoint> SimWorld::losses(Task& task, std::int64_t upto) const {
   std::vector<LossPoint> points;
-  const std::int64_t epoch = model_.job(task.order.job).steps_per_epoch;
+  const std::int64_t epoch = model_.job(task.order->job).steps_per_epoch;
   const std::int64_t apart = std::max<std::int64_t>(1, epoch / 10);
   for (std::int64_t step = task.next_loss + apart; step <= upto; step += apart) {
     const double middle =
         static_cast<double>(step - task.from.step) - static_cast<double>(apart) / 2;
-    points.push_back({step, model_.loss(task.order.job, task.from.progress + task.rate * middle)});
+    points.push_back({step, model_.loss(task.order->job, task.from.progress + task.rate * middle)});
     task.next_loss = step;
   }
   return points;
 }
 
 StepTiming SimWorld::timing(const Run& run, const Task& task) const {
-  const MethodSpec& method = task.order.spec.method;
+  const MethodSpec& method = task.order->spec.method;
   std::string targets;
   for (const std::string& name : method.targets) targets += (targets.empty() ? " " : ",") + name;
-  return {.key = {.backbone = task.order.spec.model,
+  return {.key = {.backbone = task.order->spec.model,
                   .method = fmt::format("{} r{}{}", method.kind, method.rank, targets),
                   .hardware = options_.hardware,
-                  .precision = task.order.spec.train.precision,
+                  .precision = task.order->spec.train.precision,
                   .joint = run.order.mode == Mode::kSpatial,
                   .gpus = static_cast<int>(run.order.slots.size()),
-                  .batch = task.order.spec.train.batch,
+                  .batch = task.order->spec.train.batch,
                   .tokens_per_row = 32},
           .num_steps = std::max<std::int64_t>(run.reached, 1),
           .median = run.step,
@@ -535,7 +535,7 @@ Profile SimWorld::profile(Run& run) {
   made.step_times.push_back(timing(run, task));
   made.peak_memory = std::int64_t{1} << 30;
   made.seconds = (now_ - run.first_step) * static_cast<double>(run.order.slots.size());
-  const JobId job = task.order.job;
+  const JobId job = task.order->job;
   if (run.order.want_vector) {
     // Jobs of one family share most of the pattern; a part is the job's own.
     std::uint64_t family = 1;
@@ -549,7 +549,7 @@ Profile SimWorld::profile(Run& run) {
       sum += static_cast<double>(made.vector.fisher.back());
     }
     for (float& x : made.vector.fisher) x = static_cast<float>(static_cast<double>(x) * 64 / sum);
-    made.vector.key = "simulated " + task.order.spec.model;
+    made.vector.key = "simulated " + task.order->spec.model;
     made.vector.scale = sum / 64;
     made.vector.rows = 512;
     made.vector.split_half = 0.98;

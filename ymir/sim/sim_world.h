@@ -14,8 +14,10 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "ymir/base/id_map.h"
 #include "ymir/base/rng.h"
 #include "ymir/control/world.h"
 #include "ymir/sim/job_model.h"
@@ -74,7 +76,7 @@ class SimWorld final : public World {
     Seconds trained{};
   };
   struct Task {
-    TaskOrder order{};
+    const TaskOrder* order = nullptr;  // of the run's order
     TaskState from{};            // at the start of the run
     double rate = 0;             // progress a step
     std::int64_t committed = 0;  // newest committed step
@@ -158,15 +160,15 @@ class SimWorld final : public World {
   Time now_{};
   bool done_ = false, broken_ = false;
   std::uint64_t sequence_ = 0, next_place_ = 1;
-  std::map<JobId, std::int64_t> steps_lost_;
+  IdMap<JobId, std::int64_t> steps_lost_;
   std::vector<Happening> heap_;
   std::vector<Bundle> at_once_;           // answers of requests, told at the next wait
   std::map<int, PlaceId> place_of_node_;  // those that are there
-  std::map<RunId, Run> runs_;
+  IdMap<RunId, Run> runs_;
   std::set<RunId> refused_;                       // asked to stop before they were asked to start
-  std::map<std::string, TaskState> checkpoints_;  // by path
-  std::map<JobId, TaskState> newest_;
-  std::map<JobId, JobSpec> specs_;
+  std::unordered_map<std::string, TaskState> checkpoints_;  // by path
+  IdMap<JobId, TaskState> newest_;
+  IdMap<JobId, JobSpec> specs_;
 };
 
 }  // namespace ymir

@@ -25,6 +25,12 @@ class EventLog {
 
   // The seqs must go on from last_seq() without a gap (else kInvalidArgument, nothing is written).
   virtual Result<> append(std::span<const Event> batch) = 0;
+  // The same; a log in memory keeps the events themselves. `batch` is empty afterwards.
+  virtual Result<> take(std::vector<Event>& batch) {
+    YMIR_TRY(append(batch));
+    batch.clear();
+    return Ok{};
+  }
 
   // At most `limit` events with seq >= from, in order.
   virtual Result<std::vector<Event>> read(std::uint64_t from, std::size_t limit) const = 0;

@@ -49,7 +49,7 @@ std::vector<EventBody> whole_life() {
   const RunId run{std::uint64_t{1} << 48 | 1};
   return {DaemonStarted{.version = "1", .era = 1},
           PlaceReady{.place = PlaceId{1}, .node = "n", .num_slots = 1},
-          JobSubmitted{.job = JobId{1}, .spec = {.name = "cola"}},
+          JobSubmitted{.job = JobId{1}, .spec = JobSpec{.name = "cola"}},
           DataCheckStarted{JobId{1}},
           DataChecked{JobId{1}, {.total_steps = 90}},
           RunRequested{.run = run,
@@ -258,7 +258,7 @@ TEST_F(EventLogTest, FailsForGoodWhenTheDiskTakesNoMoreAndKeepsWhatItHad) {
     const rlimit small{std::filesystem::file_size(path("log.db-wal")), limit.rlim_max};
     ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
     auto large = events[2];
-    std::get<JobSubmitted>(large.body).spec.description = std::string(1 << 20, 'x');
+    std::get<JobSubmitted>(large.body).spec->description = std::string(1 << 20, 'x');
 
     const auto failed = (*log)->append(std::span(&large, 1));
     ::setrlimit(RLIMIT_FSIZE, &limit);
