@@ -67,12 +67,32 @@ int replay_log(const Globals& globals, const SimulateCommand& command, const std
   return told(globals, run_replay_command(command, *log, estimator_beliefs));
 }
 
+int run_simulation(const Globals& globals, const SimulateCommand& run) {
+  const Terminal terminal = Terminal::detect(globals.no_color);
+  ProgressLine line(terminal, globals.quiet || !terminal.stderr_is_terminal);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto output =
+      run_simulate_command(run, estimator_beliefs, [&](const SimulationProgress& progress) {
+        const double spent =
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        std::string text = "run " +
+                           std::to_string(std::min(progress.runs_done + 1, progress.runs)) +
+                           " of " + std::to_string(progress.runs);
+        if (progress.fraction > 0.02 && progress.fraction < 1)
+          text += ", " + format_duration(spent / progress.fraction - spent) + " left";
+        line.show(progress.fraction, text);
+      });
+  line.finish();
+  return told(globals, output);
+}
+
 }  // namespace
 
 Run simulate_verb(CLI::App& app) {
   struct Options {
     SimulateCommand command{};
     std::string policies{}, replay{};
+    bool list = false;
   };
   auto options = std::make_shared<Options>();
   SimulateCommand& command = options->command;
@@ -93,10 +113,14 @@ Run simulate_verb(CLI::App& app) {
   app.add_option("--threads", command.threads, "runs at a time")->capture_default_str();
   app.add_option("--noise", command.noise, "half width of the error of evaluations");
   app.add_option("--baseline", command.baseline, "policy to compare with");
+  app.add_option("--sweep", command.sweep,
+                 "KEY=V1,V2,...: the same again for each value; a setting, error or density");
   app.add_option("--set", command.set, "KEY=VALUE, a knob of the policies");
   app.add_flag("--oracle", command.oracle, "every policy believes the truth");
-  app.add_option("--out", command.out, "folder of the results")->required();
+  app.add_option("--out", command.out, "folder of the results");
+  app.add_flag("--list-policies", options->list, "every policy in one line; runs nothing");
   return [options](const Globals& globals) {
+    if (options->list) return told(globals, run_list_policies_command(globals.json));
     SimulateCommand run = options->command;
     if (!options->policies.empty()) {
       run.policies.clear();
@@ -109,22 +133,7 @@ Run simulate_verb(CLI::App& app) {
       return replay_log(globals, run, options->replay);
     }
     if (run.workload.empty()) return tell(globals, kUsage, "give --workload FILE or --replay LOG");
-    const Terminal terminal = Terminal::detect(globals.no_color);
-    ProgressLine line(terminal, globals.quiet || !terminal.stderr_is_terminal);
-    const auto begin = std::chrono::steady_clock::now();
-    const auto output =
-        run_simulate_command(run, estimator_beliefs, [&](const SimulationProgress& progress) {
-          const double spent =
-              std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-          std::string text = "run " +
-                             std::to_string(std::min(progress.runs_done + 1, progress.runs)) +
-                             " of " + std::to_string(progress.runs);
-          if (progress.fraction > 0.02 && progress.fraction < 1)
-            text += ", " + format_duration(spent / progress.fraction - spent) + " left";
-          line.show(progress.fraction, text);
-        });
-    line.finish();
-    return told(globals, output);
+    return run_simulation(globals, run);
   };
 }
 
@@ -152,6 +161,8 @@ Run workload_verb(CLI::App& app) {
   generate->add_option("--shares", options->shares, "of the three backbones; none: equal");
   generate->add_option("--zipf", made.zipf, "popularity of tasks")->capture_default_str();
   generate->add_option("--share", made.share, "of the jobs that may be shared")
+      ->capture_default_str();
+  generate->add_option("--domains", made.domains, "of trust, equally likely")
       ->capture_default_str();
   generate->add_option("--gains", made.gains, "synthetic or measured");
   generate->add_option("--density", made.useful_pairs, "of useful pairs, synthetic")

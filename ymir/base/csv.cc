@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "ymir/base/file.h"
@@ -169,7 +170,12 @@ double CsvRows::number(std::size_t column, double least, double most) {
 }
 
 std::int64_t CsvRows::whole(std::size_t column, std::int64_t least, std::int64_t most) {
-  const std::optional<std::int64_t> value = parse_int(trim(fields_[column]));
+  const std::string_view text = trim(fields_[column]);
+  std::optional<std::int64_t> value = parse_int(text);
+  if (!value)  // "4.0": a table that some program has read as decimal numbers
+    if (const auto decimal = parse_double(text);
+        decimal && std::abs(*decimal) < 1e15 && std::trunc(*decimal) == *decimal)
+      value = static_cast<std::int64_t>(*decimal);
   if (value && *value >= least && *value <= most) return *value;
   fault(column, fmt::format("must be a whole number in {}..{}", least, most));
   return 0;

@@ -120,6 +120,18 @@ RC_GTEST_PROP(Csv, CutsAnyBytesWithoutACrash, (const std::string& text)) {
   RC_ASSERT(rows.faults().size() <= 20u);
 }
 
+TEST(CsvRows, ReadsWholeNumbersThatAreWrittenAsDecimals) {
+  CsvRows rows("f", "n\n4.0\n4e2\n-3.0\n4.5\n1e300\n");
+  const auto at = rows.columns({"n"});
+  std::vector<std::int64_t> numbers;
+
+  while (rows.next())
+    if (const auto number = rows.whole(at[0], -10, 1000); rows.good()) numbers.push_back(number);
+
+  EXPECT_EQ(numbers, (std::vector<std::int64_t>{4, 400, -3}));
+  EXPECT_EQ(rows.num_faults(), 2u);
+}
+
 TEST(CsvField, IsQuotedWhereItHasTo) {
   const std::string text = "a,\"b\"\nc";
 

@@ -10,7 +10,8 @@ Beliefs bind(Estimator& estimator) {
       .outlooks = [&estimator](const Snapshot& now) { return estimator.outlooks(now); },
       .settle = [&estimator](const Snapshot& now) { return estimator.settle(now); },
       .probes_wanted = [&estimator](const Snapshot& now,
-                                    JobId target) { return estimator.probes_wanted(now, target); }};
+                                    JobId target) { return estimator.probes_wanted(now, target); },
+      .know = [&estimator](KnownLinks links) { estimator.know(std::move(links)); }};
 }
 
 }  // namespace ymir

@@ -1,4 +1,4 @@
-// Beliefs: what the controller asks of an estimator, as five functions. The service binds the real
+// Beliefs: what the controller asks of an estimator, as functions. The service binds the real
 // Estimator; a simulation with an oracle, and tests, bind their own.
 #pragma once
 
@@ -21,6 +21,8 @@ struct Beliefs {
   std::function<std::vector<TransferSettled>(const Snapshot&)> settle{};
   // Sources worth probing for a job, most promising first.
   std::function<std::vector<Estimator::ProbeWish>(const Snapshot&, JobId)> probes_wanted{};
+  // Links of the forecast that are given from now on, for studies; empty: it can't be told any.
+  std::function<void(KnownLinks)> know{};
 };
 
 // `estimator` outlives the result.

@@ -71,7 +71,8 @@ double steps_done(const JobView& job) {
   return static_cast<double>(done);
 }
 
-Subject subject_of(const JobView& job, const Knowledge& knowledge) {
+Subject subject_of(const Snapshot& now, const JobView& job, const Knowledge& knowledge,
+                   const KnownLinks& known) {
   Subject s;
   s.job = &job;
   s.done = steps_done(job);
@@ -86,6 +87,14 @@ Subject subject_of(const JobView& job, const Knowledge& knowledge) {
   s.alone = std::make_unique<SoloBelief>(knowledge.alone(job));
   s.slowness = slowness_of(job, *s.alone, knowledge.classes());
   s.source = s.alone->points() > 0 ? Source::kModel : Source::kPrior;
+  if (known.steps) {
+    const KnownLinks::Steps steps = known.steps(now, job);
+    s.source = Source::kExact;
+    s.alone_total = constant(std::min(steps.alone, s.last_step()));
+    s.remaining = constant(left(steps.here, s.done));
+    s.alone_left = constant(left(s.alone_total[0], s.own_step()));
+    return s;
+  }
   const Draws& u = uniform(Dimension::kCurve);
   s.alone_total = each(
       [&](std::size_t i) { return std::min(s.alone->at(u[i]).steps_to_target, s.last_step()); });
@@ -103,10 +112,11 @@ Subject subject_of(const JobView& job, const Knowledge& knowledge) {
 class Forecaster {
  public:
   Forecaster(const Snapshot& now, const Knowledge& knowledge, const EstimatorOptions& options,
-             Forecast& forecast)
+             const KnownLinks& known, Forecast& forecast)
       : now_(now),
         knowledge_(knowledge),
         options_(options),
+        known_(known),
         forecast_(forecast),
         overhead_(draw(knowledge.overhead(), Dimension::kStepTime)),
         switch_(draw(knowledge.switch_cost(), Dimension::kSwitch)) {
@@ -114,7 +124,7 @@ class Forecaster {
       if (hardware_.empty()) hardware_ = place.hardware;
     }
     for (const auto& [id, job] : now.jobs) {
-      if (job.active()) subjects_.emplace(id, subject_of(job, knowledge));
+      if (job.active()) subjects_.emplace(id, subject_of(now, job, knowledge, known));
     }
   }
 
@@ -151,8 +161,11 @@ class Forecaster {
     return knowledge_.step_times().predict(key);
   }
   // Wall seconds a step, evaluation included.
-  Draws tau(const Subject& s, int gpus, bool joint = false) const {
-    Draws step = draw(tau_link(s, gpus, joint).value, Dimension::kStepTime);
+  Draws tau(const Subject& s, int gpus, const Subject* mate = nullptr) const {
+    if (known_.step_seconds)
+      return constant(known_.step_seconds(
+          s.job->id, gpus, mate ? std::optional(mate->job->id) : std::optional<JobId>{}));
+    Draws step = draw(tau_link(s, gpus, mate != nullptr).value, Dimension::kStepTime);
     for (std::size_t i = 0; i < step.size(); ++i) step[i] *= overhead_[i];
     return step;
   }
@@ -173,7 +186,7 @@ class Forecaster {
   }
   // Of the weakest link.
   Source source_of(const Subject& s, int gpus, bool joint) const {
-    return std::max(s.source, tau_link(s, gpus, joint).source);
+    return known_.step_seconds ? s.source : std::max(s.source, tau_link(s, gpus, joint).source);
   }
 
   void add_normal(const Subject& s, int gpus) {
@@ -254,7 +267,7 @@ class Forecaster {
   // Jobs of which the similarity to the target is known, or may be.
   std::set<JobId> comparable(const JobView& target) const {
     std::set<JobId> ids;
-    if (options_.similarity == "probe") {
+    if (options_.similarity == "probe" && !known_.similarity && !known_.speedup) {
       for (const Probe& probe : target.probes) ids.insert(probe.source);
     } else {
       for (const auto& [id, job] : now_.jobs) ids.insert(id);
@@ -282,14 +295,30 @@ class Forecaster {
     }
   }
 
+  GainBelief certain(JobId source, JobId target, Mode mode) const {
+    constexpr std::int64_t kEnough = 1000;  // rows: nobody doubts it
+    return {
+        .mean = std::log(known_.speedup(source, target, mode)), .deviation = 1e-6, .rows = kEnough};
+  }
+  Result<double> similarity_of(const JobView& source, const JobView& target,
+                               double strength) const {
+    if (known_.similarity) return known_.similarity(source.id, target.id);
+    return similarity(options_.similarity, evidence_of(source), evidence_of(target), strength);
+  }
+
   // The gain at the best strength: the default until rows at several strengths can tell.
   bool estimate(Pair& pair) {
+    if (known_.speedup) {
+      pair.belief = certain(pair.source->id, pair.target->job->id, Mode::kTemporal);
+      pair.input = gain_input(*pair.source, *pair.target->job, pair.target->slowness, 0,
+                              options_.default_strength);
+      return true;
+    }
     const std::string key = gain_key(pair.target->class_name, Mode::kTemporal);
     const GainModel& model = knowledge_.gains(Mode::kTemporal).model(key);
     bool found = false;
     for (const double strength : strengths_worth_trying(key)) {
-      const Result<double> s = similarity(options_.similarity, evidence_of(*pair.source),
-                                          evidence_of(*pair.target->job), strength);
+      const Result<double> s = similarity_of(*pair.source, *pair.target->job, strength);
       if (!s) continue;
       const GainInput input =
           gain_input(*pair.source, *pair.target->job, pair.target->slowness, *s, strength);
@@ -487,13 +516,13 @@ class Forecaster {
   static bool may_join(const Subject& s) { return s.may_be_target() && !s.job->run; }
 
   GainBelief joint_belief(const Subject& source, const Subject& target) const {
+    if (known_.speedup) return certain(source.job->id, target.job->id, Mode::kSpatial);
     const std::string key = gain_key(target.class_name, Mode::kSpatial);
     // Spatial: the mean of both directions, nothing where a direction is not known.
     double sum = 0;
     int known = 0;
     for (const auto& [from, to] : {std::pair{&source, &target}, std::pair{&target, &source}}) {
-      const Result<double> s =
-          similarity(options_.similarity, evidence_of(*from->job), evidence_of(*to->job), 1);
+      const Result<double> s = similarity_of(*from->job, *to->job, 1);
       if (!s) continue;
       sum += *s;
       ++known;
@@ -505,7 +534,9 @@ class Forecaster {
 
   void consider_joint(const Subject& a, const Subject& b) {
     const std::string key = gain_key(a.class_name, Mode::kSpatial);
-    if (knowledge_.gains(Mode::kSpatial).rows(key).empty() && !options_.offer_every) return;
+    const bool nothing_known =
+        knowledge_.gains(Mode::kSpatial).rows(key).empty() && !known_.speedup;
+    if (nothing_known && !options_.offer_every) return;
     if (!cannot_share(*a.job, *b.job, Mode::kSpatial).empty()) return;
     if (!cannot_share(*b.job, *a.job, Mode::kSpatial).empty()) return;
     const GainBelief for_a = joint_belief(b, a), for_b = joint_belief(a, b);
@@ -538,7 +569,7 @@ class Forecaster {
     const bool runs = goes_on(c.what);
     const Draws start = start_of(c.what);
     const Draws a_alone = tau(a, gpus), b_alone = tau(b, gpus);
-    const Draws a_joint = tau(a, gpus, true), b_joint = tau(b, gpus, true);
+    const Draws a_joint = tau(a, gpus, &b), b_joint = tau(b, gpus, &a);
     Draws a_ends{}, b_ends{}, alone_work{}, joint_work{}, weight{}, saved{};
     for (std::size_t i = 0; i < a_ends.size(); ++i) {
       const bool a_first = a_steps[i] <= b_steps[i];
@@ -574,6 +605,7 @@ class Forecaster {
   const Snapshot& now_;
   const Knowledge& knowledge_;
   const EstimatorOptions& options_;
+  const KnownLinks& known_;
   Forecast& forecast_;
   Draws overhead_, switch_;
   std::string hardware_{};
@@ -617,8 +649,8 @@ std::string cannot_share(const JobView& source, const JobView& target, Mode mode
 }
 
 void add_candidates(const Snapshot& now, const Knowledge& knowledge,
-                    const EstimatorOptions& options, Forecast& forecast) {
-  Forecaster(now, knowledge, options, forecast).add();
+                    const EstimatorOptions& options, const KnownLinks& known, Forecast& forecast) {
+  Forecaster(now, knowledge, options, known, forecast).add();
 }
 
 }  // namespace ymir

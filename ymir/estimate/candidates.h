@@ -5,6 +5,7 @@
 #include "ymir/core/forecast.h"
 #include "ymir/estimate/estimator_options.h"
 #include "ymir/estimate/knowledge.h"
+#include "ymir/estimate/known_links.h"
 
 namespace ymir {
 
@@ -21,8 +22,10 @@ namespace ymir {
 // opted in and the pair looks worth trying. An exploring candidate's members and TranWt are
 // computed as if the pair helps (the value of trying it); its card says what is really believed.
 // A pair that runs is always offered, so that it may go on.
+//
+// A link that is `known` is taken as it is, without doubt.
 void add_candidates(const Snapshot& now, const Knowledge& knowledge,
-                    const EstimatorOptions& options, Forecast& forecast);
+                    const EstimatorOptions& options, const KnownLinks& known, Forecast& forecast);
 
 // The GPU counts at which the job is offered: its own list, else its smallest, its largest and the
 // powers of two between.

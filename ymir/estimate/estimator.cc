@@ -56,7 +56,7 @@ void Estimator::observe(const Event& event, const Snapshot& after) {
 
 Forecast Estimator::forecast(const Snapshot& now) const {
   Forecast forecast;
-  add_candidates(now, knowledge_, options_, forecast);
+  add_candidates(now, knowledge_, options_, known_, forecast);
   forecast.outlooks = outlooks(now);
   return forecast;
 }

@@ -14,12 +14,16 @@
 #include "ymir/core/snapshot.h"
 #include "ymir/estimate/estimator_options.h"
 #include "ymir/estimate/knowledge.h"
+#include "ymir/estimate/known_links.h"
 
 namespace ymir {
 
 class Estimator {
  public:
   static Result<Estimator> create(EstimatorOptions options);
+
+  // From now on these links are what is given, not what is estimated.
+  void know(KnownLinks links) { known_ = std::move(links); }
 
   // The only way to learn. Called for each event, after it was applied to `after`.
   void observe(const Event& event, const Snapshot& after);
@@ -46,6 +50,7 @@ class Estimator {
   explicit Estimator(EstimatorOptions options);
   EstimatorOptions options_{};
   Knowledge knowledge_{};
+  KnownLinks known_{};
 };
 
 }  // namespace ymir

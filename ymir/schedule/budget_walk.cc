@@ -16,14 +16,14 @@ const Candidate* requested(const AloneJob& job, bool largest) {
 
 void walk_down(const Round& round, std::span<const Request> list, bool backfill, Plan& plan) {
   int budget = round.cluster.num_gpus();
-  std::vector<const Request*> taken;
+  std::vector<Request> taken;
   std::string behind{};  // the first that is left over: nobody starts after it without backfill
   for (const Request& request : list) {
     const int gpus = request.alone->what.gpus;
     const JobId id = request.job->job->id;
     if (gpus <= budget && (behind.empty() || backfill)) {
       budget -= gpus;
-      taken.push_back(&request);
+      taken.push_back(request);
       continue;
     }
     if (behind.empty()) {
@@ -33,22 +33,26 @@ void walk_down(const Round& round, std::span<const Request> list, bool backfill,
       plan.waiting.push_back({id, behind});
     }
   }
+  give(round, taken, plan);
+}
 
+void give(const Round& round, std::span<const Request> taken, Plan& plan) {
   std::vector<Load> loads;
-  for (const Request* request : taken) {
-    const bool stays = request->job->held == request->alone->what.gpus;
-    loads.push_back({request->alone->what.gpus, stays ? request->job->place : PlaceId{}});
+  for (const Request& request : taken) {
+    const bool stays = request.job->held == request.alone->what.gpus;
+    loads.push_back({request.alone->what.gpus, stays ? request.job->place : PlaceId{}});
   }
   const std::vector<bool> room = pack(round.cluster, loads);
   for (std::size_t i = 0; i < taken.size(); ++i) {
     if (room[i])
-      plan.assignments.push_back({.what = taken[i]->alone->what, .card = taken[i]->alone->card});
+      plan.assignments.push_back({.what = taken[i].alone->what, .card = taken[i].alone->card});
     else
       plan.waiting.push_back(
-          {taken[i]->job->job->id, fmt::format("fragmented gpus={}", loads[i].gpus)});
+          {taken[i].job->job->id, fmt::format("fragmented gpus={}", loads[i].gpus)});
   }
   std::ranges::sort(plan.assignments, {}, [](const auto& line) { return line.what.job; });
   std::ranges::sort(plan.waiting, {}, &Plan::Waiting::job);
+  plan.proof = "heuristic";
 }
 
 Result<Decision> BudgetWalk::decide(const Round& round) const {
@@ -92,8 +96,14 @@ Result<Decision> BudgetWalk::decide(const Round& round) const {
   list.reserve(order.size());
   for (const Keyed& each : order) list.push_back(each.request);
   walk_down(round, list, options_.backfill, plan);
-  plan.proof = "heuristic";
   return decision;
+}
+
+std::map<std::string, std::string> BudgetWalk::constants() const {
+  std::map<std::string, std::string> constants{
+      {"request", options_.largest_size ? "largest" : "smallest"}};
+  if (options_.preempts) constants["hysteresis"] = options_.hysteresis ? "on" : "off";
+  return constants;
 }
 
 }  // namespace ymir

@@ -27,6 +27,7 @@ class BudgetWalk final : public Policy {
       : name_(std::move(name)), options_(options) {}
   std::string_view name() const override { return name_; }
   Result<Decision> decide(const Round& round) const override;
+  std::map<std::string, std::string> constants() const override;
 
  private:
   std::string name_;
@@ -46,5 +47,9 @@ const Candidate* requested(const AloneJob& job, bool largest);
 // Down the list while GPUs are left; who finds none waits and is told why, in `plan`, which is
 // ordered by job afterwards. Without `backfill` nobody behind the first misfit starts.
 void walk_down(const Round& round, std::span<const Request> list, bool backfill, Plan& plan);
+
+// Gives each request its GPUs, those that run where they run; who finds no node waits. `plan` is
+// ordered by job afterwards.
+void give(const Round& round, std::span<const Request> taken, Plan& plan);
 
 }  // namespace ymir

@@ -6,7 +6,8 @@
 #include <queue>
 #include <tuple>
 
-#include "ymir/schedule/packing.h"
+#include "ymir/schedule/budget_walk.h"
+#include "ymir/schedule/loss_fit.h"
 
 namespace ymir {
 
@@ -15,6 +16,7 @@ namespace {
 // A job on its way up its sizes.
 struct Climber {
   const AloneJob* job = nullptr;
+  double longer = 1;     // than the forecast says: the steps that are left
   std::size_t size = 0;  // index of what it has now
 
   const Candidate& now() const { return *job->sizes[size]; }
@@ -22,7 +24,8 @@ struct Climber {
   // Seconds saved for each GPU added; 0 at its largest size.
   double gain() const {
     if (size + 1 >= job->sizes.size()) return 0;
-    return (AloneJob::seconds(now()) - AloneJob::seconds(*job->sizes[size + 1])) / more_gpus();
+    return longer * (AloneJob::seconds(now()) - AloneJob::seconds(*job->sizes[size + 1])) /
+           more_gpus();
   }
 };
 
@@ -62,6 +65,7 @@ Result<Decision> Optimus::decide(const Round& round) const {
   for (const AloneJob& job : alone.jobs()) order.push_back(&job);
   std::ranges::stable_sort(order, {}, [](const AloneJob* job) { return job->job->submitted; });
 
+  const LossFits fits(round.cluster, loss_fit_);
   int free = round.cluster.num_gpus();
   std::vector<Climber> climbers;
   for (const AloneJob* job : order) {
@@ -72,26 +76,13 @@ Result<Decision> Optimus::decide(const Round& round) const {
       continue;
     }
     free -= least;
-    climbers.push_back({job});
+    climbers.push_back({job, loss_fit_ ? fits.longer(*job) : 1});
   }
   climb(climbers, free);
 
-  std::vector<Load> loads;
-  for (const Climber& climber : climbers) {
-    const int gpus = climber.now().what.gpus;
-    loads.push_back({gpus, gpus == climber.job->held ? climber.job->place : PlaceId{}});
-  }
-  const std::vector<bool> room = pack(round.cluster, loads);
-  for (std::size_t i = 0; i < climbers.size(); ++i) {
-    const Candidate& chosen = climbers[i].now();
-    if (room[i])
-      plan.assignments.push_back({.what = chosen.what, .card = chosen.card});
-    else
-      plan.waiting.push_back({chosen.what.job, fmt::format("fragmented gpus={}", loads[i].gpus)});
-  }
-  std::ranges::sort(plan.assignments, {}, [](const auto& line) { return line.what.job; });
-  std::ranges::sort(plan.waiting, {}, &Plan::Waiting::job);
-  plan.proof = "heuristic";
+  std::vector<Request> taken;
+  for (const Climber& climber : climbers) taken.push_back({climber.job, &climber.now()});
+  give(round, taken, plan);
   return decision;
 }
 

@@ -159,4 +159,28 @@ Result<Decision> Pipeline::decide(const Round& round) const {
   return decision;
 }
 
+std::map<std::string, std::string> Pipeline::constants() const {
+  const UtilityOptions& utility = options_.utility;
+  std::map<std::string, std::string> constants{{"consolidate", options_.consolidate ? "on" : "off"},
+                                               {"stop_loss", options_.stop_loss ? "on" : "off"}};
+  const std::pair<const char*, double> numbers[] = {
+      {"partner_wait_max", options_.partner_wait_max.count()},
+      {"relative_gap", options_.relative_gap},
+      {"unfairness", utility.unfairness},
+      {"shortness", utility.shortness},
+      {"spread", utility.spread},
+      {"transfer", utility.transfer},
+      {"tau", utility.tau},
+      {"hold", utility.hold.count()},
+      {"hold_min", utility.hold_min},
+      {"least_transfer", utility.least_transfer},
+      {"hard_tier", static_cast<double>(utility.hard_tier)}};
+  for (const auto& [name, value] : numbers) constants[name] = fmt::format("{}", value);
+  for (const Pass& pass : kPasses)
+    if (pass.may_be_off)
+      constants[fmt::format("pass.{}", pass.name)] =
+          options_.off.contains(std::string(pass.name)) ? "off" : "on";
+  return constants;
+}
+
 }  // namespace ymir

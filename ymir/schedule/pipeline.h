@@ -37,6 +37,7 @@ class Pipeline final : public Policy {
       : name_(std::move(name)), options_(std::move(options)) {}
   std::string_view name() const override { return name_; }
   Result<Decision> decide(const Round& round) const override;
+  std::map<std::string, std::string> constants() const override;
   bool stops_losses() const override { return options_.stop_loss; }
 
   // In the order in which they run.

@@ -4,10 +4,12 @@
 #include <functional>
 
 #include "ymir/base/text.h"
+#include "ymir/schedule/auction.h"
 #include "ymir/schedule/budget_walk.h"
 #include "ymir/schedule/optimus.h"
 #include "ymir/schedule/pipeline.h"
 #include "ymir/schedule/settings.h"
+#include "ymir/schedule/sia.h"
 #include "ymir/schedule/themis.h"
 #include "ymir/schedule/tiresias.h"
 
@@ -21,6 +23,7 @@ using Made = Result<std::unique_ptr<Policy>>;
 struct Line {
   std::string_view name;
   bool elastic = false;  // chooses the size; the others give what is asked for
+  std::string_view about;
   std::function<Made(std::string, const Settings&)> make;
 };
 
@@ -45,7 +48,18 @@ Made tiresias(std::string name, const Settings& settings) {
 
 Made optimus(std::string name, const Settings& settings) {
   YMIR_TRY(SettingsReader(name, settings).done());
-  return Made(std::make_unique<Optimus>(std::move(name)));
+  const bool loss_fit = name == "optimus:loss-fit";
+  return Made(std::make_unique<Optimus>(std::move(name), loss_fit));
+}
+
+Made sia(std::string name, const Settings& settings) {
+  YMIR_TRY_ASSIGN(const SiaOptions options, SiaOptions::from(settings));
+  return Made(std::make_unique<Sia>(std::move(name), options));
+}
+
+Made auction(std::string name, const Settings& settings) {
+  YMIR_TRY_ASSIGN(const AuctionOptions options, AuctionOptions::from(settings));
+  return Made(std::make_unique<Auction>(std::move(name), options));
 }
 
 Made themis(std::string name, const Settings& settings) {
@@ -73,24 +87,42 @@ auto pipeline(Settings fixed) {
 const std::vector<Line>& table() {
   using Key = BudgetWalkOptions::Key;
   static const std::vector<Line> lines{
-      {"ymir", true, pipeline({})},
-      {"ymir:no-transfer", true, pipeline({{"pass.pairs", "off"}})},
-      // The caller gives these three beliefs of another kind.
-      {"ymir:oracle", true, pipeline({})},
-      {"ymir:no-estimator", true, pipeline({})},
-      {"ymir:no-stop-loss", true, pipeline({{"stop_loss", "off"}})},
-      {"ymir:no-consolidation", true, pipeline({{"consolidate", "off"}})},
-      {"ymir:no-switch-cost", true, pipeline({{"hold_min", "1"}})},
-      {"ymir:no-ageing", true, pipeline({{"tau", "1e6"}, {"hard_tier", "0"}})},
-      {"optimus", true, optimus},
-      {"tiresias", false, tiresias},
-      {"themis", false, themis},
-      {"fifo", false, walk({.key = Key::kSubmission})},
-      {"fifo:backfill", false, walk({.key = Key::kSubmission, .backfill = true})},
-      {"sjf", false, walk({.key = Key::kTime, .backfill = true})},
-      {"srtf", false, walk({.key = Key::kTime, .preempts = true, .backfill = true})},
-      {"srtf:non-preemptive", false, walk({.key = Key::kTime, .backfill = true})},
-      {"srsf", false, walk({.key = Key::kTimeTimesGpus, .preempts = true, .backfill = true})},
+      {"ymir", true, "transfer by forecast, exact optimum, every round", pipeline({})},
+      {"ymir:no-transfer", true, "only jobs alone", pipeline({{"pass.pairs", "off"}})},
+      // The caller gives these beliefs of another kind, or a world of other costs.
+      {"ymir:oracle", true, "the whole forecast is the truth", pipeline({})},
+      {"ymir:oracle-similarity", true, "each source's true similarity is known", pipeline({})},
+      {"ymir:oracle-gain", true, "each source's true speed-up is known", pipeline({})},
+      {"ymir:oracle-steps", true, "the true steps to the target are known", pipeline({})},
+      {"ymir:oracle-step_time", true, "the true time of a step is known", pipeline({})},
+      {"ymir:no-estimator", true, "declared lengths, one guessed speed-up", pipeline({})},
+      {"ymir:no-early-loader", true, "data loaders are made when the run starts", pipeline({})},
+      {"ymir:no-pipeline-switch", true, "weights out and in do not overlap", pipeline({})},
+      {"ymir:no-stop-loss", true, "pairs run until both have ended",
+       pipeline({{"stop_loss", "off"}})},
+      {"ymir:no-consolidation", true, "places on the emptiest nodes",
+       pipeline({{"consolidate", "off"}})},
+      {"ymir:no-switch-cost", true, "changes are taken to cost nothing",
+       pipeline({{"hold_min", "1"}})},
+      {"ymir:no-ageing", true, "waiting gives no weight",
+       pipeline({{"tau", "1e6"}, {"hard_tier", "0"}})},
+      {"optimus", true, "the GPU that saves most seconds, by our forecast", optimus},
+      {"optimus:loss-fit", true, "the same, by its authors' fit of the loss", optimus},
+      {"sia", true, "least sum of normalised goodput^p, exactly", sia},
+      {"tiresias", false, "least attained GPU time first, in queues", tiresias},
+      {"themis", false, "max-min finish-time fairness by bisection", themis},
+      {"themis:auction", true, "leases, bids by finish-time fairness, hidden payments", auction},
+      {"fifo", false, "submission order, stops at the first misfit",
+       walk({.key = Key::kSubmission})},
+      {"fifo:backfill", false, "submission order, skips misfits",
+       walk({.key = Key::kSubmission, .backfill = true})},
+      {"sjf", false, "shortest first, never preempts", walk({.key = Key::kTime, .backfill = true})},
+      {"srtf", false, "shortest remaining time first, preempts",
+       walk({.key = Key::kTime, .preempts = true, .backfill = true})},
+      {"srtf:non-preemptive", false, "shortest remaining time first, of what waits",
+       walk({.key = Key::kTime, .backfill = true})},
+      {"srsf", false, "shortest remaining GPU time first, preempts",
+       walk({.key = Key::kTimeTimesGpus, .preempts = true, .backfill = true})},
   };
   return lines;
 }
@@ -123,6 +155,11 @@ std::vector<std::string> policy_names() {
   std::vector<std::string> names;
   for (const Line& line : table()) names.emplace_back(line.name);
   return names;
+}
+
+std::string about_policy(std::string_view policy) {
+  const Line* line = find(policy);
+  return line == nullptr ? "" : std::string(line->about);
 }
 
 bool is_elastic(std::string_view policy) {

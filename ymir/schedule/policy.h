@@ -47,6 +47,9 @@ class Policy {
   // plan.waiting says why. When the effort is spent, the best plan so far: nothing is always one.
   virtual Result<Decision> decide(const Round& round) const = 0;
 
+  // Every constant of it by the name of its setting, as it is used: for the results' records.
+  virtual std::map<std::string, std::string> constants() const { return {}; }
+
   // Whether a wrong pairing is taken back before both have ended (`ymir:no-stop-loss` does not).
   virtual bool stops_losses() const { return true; }
 };
@@ -59,6 +62,7 @@ Result<std::unique_ptr<Policy>> make_policy(
     std::string_view name, const std::map<std::string, std::string>& settings = {});
 
 std::vector<std::string> policy_names();
+std::string about_policy(std::string_view policy);  // in a few words; empty: no such policy
 // Whether the policy chooses how many GPUs a job gets; the others give what it asks for.
 bool is_elastic(std::string_view policy);
 

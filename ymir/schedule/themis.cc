@@ -65,7 +65,11 @@ Result<ThemisOptions> ThemisOptions::from(const std::map<std::string, std::strin
   ThemisOptions options;
   std::string request = "smallest";
   SettingsReader reader("themis", settings);
-  reader.number("window", options.window_s).choice("request", {"smallest", "largest"}, request);
+  double of_the_auction = 0;  // its settings have this family's name too
+  reader.number("window", options.window_s)
+      .choice("request", {"smallest", "largest"}, request)
+      .number("lease", of_the_auction)
+      .number("f", of_the_auction);
   YMIR_TRY(reader.done());
   options.largest_size = request == "largest";
   if (!(options.window_s > 0))
@@ -131,6 +135,11 @@ Result<Decision> Themis::decide(const Round& round) const {
   walk_down(round, list, true, plan);
   plan.proof = "heuristic";
   return decision;
+}
+
+std::map<std::string, std::string> Themis::constants() const {
+  return {{"window", fmt::format("{}", options_.window_s)},
+          {"request", options_.largest_size ? "largest" : "smallest"}};
 }
 
 }  // namespace ymir

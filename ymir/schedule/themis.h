@@ -25,6 +25,7 @@ class Themis final : public Policy {
   Themis(std::string name, ThemisOptions options) : name_(std::move(name)), options_(options) {}
   std::string_view name() const override { return name_; }
   Result<Decision> decide(const Round& round) const override;
+  std::map<std::string, std::string> constants() const override;
 
  private:
   std::string name_;

@@ -1,6 +1,7 @@
 #include "ymir/schedule/tiresias.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <tuple>
@@ -143,6 +144,14 @@ Result<Decision> Tiresias::decide(const Round& round) const {
   plan.memory = queues.take_memory();
   plan.proof = "heuristic";
   return decision;
+}
+
+std::map<std::string, std::string> Tiresias::constants() const {
+  return {{"limits", fmt::format("{}", fmt::join(options_.limits, ","))},
+          {"promote", fmt::format("{}", options_.promote)},
+          {"beyond", options_.beyond ? "on" : "off"},
+          {"service", options_.by_seconds ? "seconds" : "gpu_seconds"},
+          {"request", options_.largest_size ? "largest" : "smallest"}};
 }
 
 }  // namespace ymir

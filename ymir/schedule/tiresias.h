@@ -31,6 +31,7 @@ class Tiresias final : public Policy {
       : name_(std::move(name)), options_(std::move(options)) {}
   std::string_view name() const override { return name_; }
   Result<Decision> decide(const Round& round) const override;
+  std::map<std::string, std::string> constants() const override;
 
  private:
   std::string name_;

@@ -165,6 +165,18 @@ Result<SimulateOptions> options_of(const SimulateCommand& command, TruthOptions&
                           .baseline = command.baseline,
                           .out = command.out};
   YMIR_TRY(own_settings(settings, options, truth));
+  if (command.sweep.empty()) return options;
+  const std::size_t equals = command.sweep.find('=');
+  options.sweep_key = command.sweep.substr(0, equals);
+  if (equals == std::string::npos) return options;  // told by validate()
+  for (const std::string_view word :
+       split(std::string_view(command.sweep).substr(equals + 1), ',')) {
+    const auto value = parse_double(trim(word));
+    if (!value)
+      return Error{ErrorCode::kInvalidArgument,
+                   "--sweep takes KEY=V1,V2,... of numbers: " + command.sweep};
+    options.sweep_values.push_back(*value);
+  }
   return options;
 }
 
@@ -188,6 +200,23 @@ SimCommandOutput run_simulate_command(
       output.err += fmt::format("ymir: {} seed {}: {}\n", summary.policy, summary.seed, fault);
     }
   return output;
+}
+
+SimCommandOutput run_list_policies_command(bool json) {
+  Json list = Json::array();
+  std::string text;
+  for (const std::string& name : policy_names()) {
+    const std::string about = about_policy(name);
+    text += fmt::format("{:<26} {}{}\n", name, about, is_elastic(name) ? "" : " (rigid sizes)");
+    list.push_back({{"name", name}, {"about", about}, {"elastic", is_elastic(name)}});
+  }
+  for (const artifact::Policy& policy : artifact::policies()) {
+    const std::string about =
+        fmt::format("public simulator, on traces of the format {}", policy.format);
+    text += fmt::format("{:<26} {}\n", policy.name, about);
+    list.push_back({{"name", policy.name}, {"about", about}, {"format", policy.format}});
+  }
+  return {.out = json ? canonical(Json{{"data", list}}) + "\n" : text};
 }
 
 SimCommandOutput run_generate_command(const WorkloadCommand& command) {

@@ -27,6 +27,7 @@ struct SimulateCommand {
   int threads = 1;
   double noise = 0;  // of evaluations
   std::string baseline{};
+  std::string sweep{};  // KEY=V1,V2,...
   // KEY=VALUE, for the policies; rho, theta and truth.KEY are read here.
   std::vector<std::string> set{};
   std::string out{};    // folder
@@ -36,6 +37,9 @@ struct SimulateCommand {
 SimCommandOutput run_simulate_command(
     const SimulateCommand& command, const MakeBeliefs& estimator,
     const std::function<void(const SimulationProgress&)>& progress = {});
+
+// `ymir simulate --list-policies`: one line each, those of the controller and the public ones.
+SimCommandOutput run_list_policies_command(bool json);
 
 // `ymir simulate --replay LOG`: the log lived through again under its own policy, or under
 // `policies` when there are any, in its own cluster or in that of nodes and gpus_per_node; each

@@ -27,7 +27,8 @@ enum Field : std::uint64_t {
   kWidth,
   kShare,
   kGain,
-  kSetting
+  kSetting,
+  kDomain
 };
 
 // The generator of one field of one job: adding a job or a field changes no other draw.
@@ -93,6 +94,7 @@ struct Draft {
   double seconds = 0;
   int gpus = 1, widening = 0;
   bool share = true;
+  int domain = 0;
   double setting = 0;
 };
 
@@ -111,6 +113,7 @@ std::vector<Draft> drafts_of(const WorkloadOptions& options) {
                  task_in_class(options.zipf, of(kTask).uniform());
     draft.share = of(kShare).chance(options.share);
     draft.setting = of(kSetting).uniform();
+    draft.domain = static_cast<int>(of(kDomain).below(static_cast<std::uint64_t>(options.domains)));
     drafts.push_back(draft);
   }
   return drafts;
@@ -191,31 +194,6 @@ Result<Workload> measured(const WorkloadOptions& options, const std::vector<Draf
   return workload;
 }
 
-void draw_gains(const WorkloadOptions& options, Workload& workload) {
-  workload.temporal.clear();
-  workload.spatial.clear();
-  std::map<std::string, std::set<std::string>> tasks;
-  for (const WorkloadJob& job : workload.jobs) tasks[job.backbone].insert(job.task);
-  for (const auto& [backbone, names] : tasks)
-    for (const std::string& a : names)
-      for (const std::string& b : names) {
-        // Keyed by the names, so that a task keeps its gains whatever others are there.
-        std::uint64_t key = 14'695'981'039'346'656'037u;
-        for (const char c : backbone + "/" + a + ">" + b)
-          key = (key ^ static_cast<unsigned char>(c)) * 1'099'511'628'211u;
-        Rng rng = draw(options.seed, key >> 8, kGain);
-        const double size = 0.33 * std::exp(options.gain_sigma * rng.normal());
-        const bool useful = a == b || rng.chance(options.useful_pairs);
-        // As a factor of speed the loss mirrors the gain.
-        const double gain = useful ? size : -size / (1 + size);
-        const std::string first = backbone + "/" + a, second = backbone + "/" + b;
-        workload.temporal[first + ">" + second] = gain;
-        if (a < b)
-          workload.spatial[first + "+" + second] = {gain, gain * rng.uniform(0.5, 1.2),
-                                                    rng.uniform(1.1, 1.6)};
-      }
-}
-
 // --- when they come -------------------------------------------------------------------------
 
 Result<std::vector<double>> gaps_of_trace(const WorkloadOptions& options, const std::string& file) {
@@ -292,6 +270,7 @@ std::string header_of(const WorkloadOptions& o, const std::vector<Draft>& drafts
                         {"shares", o.shares},
                         {"zipf", o.zipf},
                         {"share", o.share},
+                        {"domains", o.domains},
                         {"gains", o.gains.empty() ? "default" : o.gains},
                         {"useful_pairs", o.useful_pairs},
                         {"gain_sigma", o.gain_sigma},
@@ -311,6 +290,31 @@ bool good_rates(const std::string& arrivals) {
 }
 
 }  // namespace
+
+void draw_gains(const WorkloadOptions& options, Workload& workload) {
+  workload.temporal.clear();
+  workload.spatial.clear();
+  std::map<std::string, std::set<std::string>> tasks;
+  for (const WorkloadJob& job : workload.jobs) tasks[job.backbone].insert(job.task);
+  for (const auto& [backbone, names] : tasks)
+    for (const std::string& a : names)
+      for (const std::string& b : names) {
+        // Keyed by the names, so that a task keeps its gains whatever others are there.
+        std::uint64_t key = 14'695'981'039'346'656'037u;
+        for (const char c : backbone + "/" + a + ">" + b)
+          key = (key ^ static_cast<unsigned char>(c)) * 1'099'511'628'211u;
+        Rng rng = draw(options.seed, key >> 8, kGain);
+        const double size = 0.33 * std::exp(options.gain_sigma * rng.normal());
+        const bool useful = a == b || rng.chance(options.useful_pairs);
+        // As a factor of speed the loss mirrors the gain.
+        const double gain = useful ? size : -size / (1 + size);
+        const std::string first = backbone + "/" + a, second = backbone + "/" + b;
+        workload.temporal[first + ">" + second] = gain;
+        if (a < b)
+          workload.spatial[first + "+" + second] = {gain, gain * rng.uniform(0.5, 1.2),
+                                                    rng.uniform(1.1, 1.6)};
+      }
+}
 
 double sigma_of(double median, double mean) { return std::sqrt(2 * std::log(mean / median)); }
 
@@ -335,6 +339,7 @@ Result<> WorkloadOptions::validate() const {
     return wrong("shares must be three numbers of at least 0, not all 0");
   if (!(zipf >= 0 && zipf <= 10)) return wrong("zipf must be in 0..10");
   if (!(share >= 0 && share <= 1)) return wrong("share must be in 0..1");
+  if (domains < 1 || domains > 1000) return wrong("domains must be in 1..1000");
   if (!gains.empty() && gains != "synthetic" && gains != "measured")
     return wrong("gains must be synthetic or measured: " + gains);
   if (gains == "measured" && tasks == "paper27")
@@ -357,6 +362,8 @@ Result<Workload> generate_workload(const WorkloadOptions& options) {
   workload.nodes = options.num_gpus / options.gpus_per_node;
   workload.gpus_per_node = options.gpus_per_node;
   workload.seed = options.seed;
+  for (std::size_t i = 0; options.domains > 1 && i < drafts.size(); ++i)
+    workload.jobs[i].domain = fmt::format("domain{}", drafts[i].domain + 1);
   YMIR_TRY_ASSIGN(const std::vector<double> moments, moments_of(options));
   double gpu_seconds = 0;
   for (const WorkloadJob& job : workload.jobs)

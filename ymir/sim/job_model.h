@@ -44,6 +44,9 @@ struct JobTruth {
   double target_metric = 0.9;         // at progress 1
   double noise = 0;                   // half width of the uniform error of an evaluation
   std::string family{};               // jobs of one family have alike task vectors
+  bool bad_data = false;              // its check refuses the data
+  bool no_profile = false;            // its profile fails
+  std::int64_t diverges_at = 0;       // its loss is no number from this step on; 0: never
 };
 
 struct SpatialTruth {
@@ -68,7 +71,11 @@ class JobModel {
   bool gains_by_family() const { return temporal_.empty() && spatial_.empty(); }
   double temporal_gain(JobId source, JobId target) const;  // 0 when nothing was set
   double head_start(JobId source, JobId target) const;     // in progress
-  SpatialTruth spatial(JobId first, JobId second) const;   // first < second
+  // What a probe of the target with the source's adapter measures.
+  double probe_value(JobId source, JobId target) const {
+    return 0.2 * temporal_gain(source, target);
+  }
+  SpatialTruth spatial(JobId first, JobId second) const;  // first < second
 
   // On the fewest nodes, or on `nodes`. Measured times go before; between two measured GPU counts
   // the speed is linear, between node counts the time; beyond the last it stays.

@@ -500,6 +500,41 @@ std::vector<TransferSettled> Oracle::settle(const Snapshot& now,
   return settled;
 }
 
+KnownLinks Oracle::link(std::string_view name) const {
+  KnownLinks known;
+  if (name == "similarity")
+    known.similarity = [this](JobId source, JobId target) {
+      return truth_.probe_value(source, target);
+    };
+  if (name == "gain")
+    known.speedup = [this](JobId source, JobId target, Mode mode) {
+      if (mode == Mode::kTemporal) return 1 + truth_.temporal_gain(source, target);
+      const SpatialTruth pair = truth_.spatial(std::min(source, target), std::max(source, target));
+      return 1 + (target < source ? pair.gain_first : pair.gain_second);
+    };
+  if (name == "steps")
+    known.steps = [this](const Snapshot& now, const JobView& job) {
+      const auto alone = static_cast<double>(truth_.job(job.id).steps);
+      double rate = 1;
+      if (const RunView* run = run_of(now, job); run && run->jobs.size() == 2) {
+        const auto [first, second] = std::minmax(run->jobs[0], run->jobs[1]);
+        const SpatialTruth pair = truth_.spatial(first, second);
+        rate += job.id == first ? pair.gain_first : pair.gain_second;
+      }
+      const Position at = position(now, job);
+      return KnownLinks::Steps{
+          .here = static_cast<double>(at.step) + std::max(0.0, 1 - at.progress) * alone / rate,
+          .alone = alone};
+    };
+  if (name == "step_time")
+    known.step_seconds = [this](JobId job, int gpus, std::optional<JobId> mate) {
+      return (mate ? truth_.joint_step_time(std::min(job, *mate), std::max(job, *mate), gpus)
+                   : truth_.step_time(job, gpus))
+          .count();
+    };
+  return known;
+}
+
 Beliefs Oracle::bind() const {
   const auto watch = std::make_shared<Watch>();
   const auto observe = [this, watch](const Event& event, const Snapshot& after) {

@@ -57,8 +57,11 @@ class Oracle {
   std::vector<TransferOutlook> outlooks(const Snapshot& now) const;
   // Of the jobs in `merged`.
   std::vector<TransferSettled> settle(const Snapshot& now, const std::set<JobId>& merged) const;
-  // The oracle outlives the result.
+  // The oracle outlives the results.
   Beliefs bind() const;
+  // One link of an estimator's forecast as it truly is: similarity, gain, steps or step_time
+  // (another name: none).
+  KnownLinks link(std::string_view name) const;
 
  private:
   struct Position {  // where a job is now, as far as reports tell

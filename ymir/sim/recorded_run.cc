@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "ymir/schedule/policy.h"
+#include "ymir/control/controller.h"
 #include "ymir/sim/metrics/check_run.h"
 
 namespace ymir {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ymir/base/csv.h"
 #include "ymir/base/file.h"
 #include "ymir/sim/report/tables.h"
 
@@ -25,6 +26,7 @@ Result<> write_comparison(SimulationReport report, const std::vector<FinishedRun
   std::vector<SimulationSummary> summaries;
   for (const FinishedRun& run : runs) {
     if (first.empty() || first.back()->policy != run.record.policy) first.push_back(&run.record);
+    report.configs.emplace(run.record.policy, run.config);
     report.records.push_back(&run.record);
     report.summaries.push_back(&run.summary);
     summaries.push_back(run.summary);
@@ -32,6 +34,13 @@ Result<> write_comparison(SimulationReport report, const std::vector<FinishedRun
   YMIR_TRY(write_file(out + "/compare.csv", compare_csv(first)));
   YMIR_TRY(write_file(out + "/seeds.csv", seeds_csv(summaries)));
   YMIR_TRY(write_comparison_tables(report, out));
+  if (!report.sweep.empty()) {
+    std::string csv = "key,value,policy,avg_jct_s,p99_jct_s\n";
+    for (const SweepPoint& point : report.sweep)
+      csv += fmt::format("{},{},{},{},{}\n", csv_field(report.sweep_key), point.value,
+                         csv_field(point.policy), point.avg_jct_s, point.p99_jct_s);
+    YMIR_TRY(write_file(out + "/sweep.csv", csv));
+  }
   return write_file(out + "/report.html", write_simulation_report(report));
 }
 

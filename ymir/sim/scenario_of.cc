@@ -1,6 +1,7 @@
 // A workload under one policy as a scenario: who may have how many GPUs, what is believed.
 #include <algorithm>
 
+#include "ymir/base/text.h"
 #include "ymir/sim/simulate.h"
 
 namespace ymir {
@@ -8,6 +9,19 @@ namespace ymir {
 namespace {
 
 bool is_about_beliefs(const std::string& key) { return key.starts_with("error."); }
+bool is_about_the_world(const std::string& key) { return key.starts_with("world."); }
+
+// The tricks that a variant goes without.
+void add_costs(const std::string& policy, const WorldCosts& costs, Scenario& scenario) {
+  if (policy == "ymir:no-early-loader") {
+    const Seconds loader(costs.loader_s);
+    scenario.cluster.start_time += loader;
+    for (ScenarioJob& job : scenario.jobs)
+      if (job.truth.start_time.count() >= 0) job.truth.start_time += loader;
+  }
+  if (policy == "ymir:no-pipeline-switch")
+    scenario.cluster.handover_time = Seconds(costs.handover_s);
+}
 
 JobSpec spec_of(const WorkloadJob& given, const JobTruth& truth, bool elastic, int most) {
   JobSpec spec{.name = given.name, .model = given.backbone};
@@ -22,7 +36,7 @@ JobSpec spec_of(const WorkloadJob& given, const JobTruth& truth, bool elastic, i
           (spec.sizes.empty() || spec.sizes.back() != row.gpus))
         spec.sizes.push_back(row.gpus);
   spec.sharing.allow = given.share;
-  spec.sharing.trust_domain = "all";
+  spec.sharing.trust_domain = given.domain;
   spec.sharing.max_wait_for_partner = Seconds(1200);
   spec.checkpoint_every = Seconds(0);  // no worker dies here, and a stop commits
   return spec;
@@ -60,8 +74,26 @@ Result<OracleErrors> errors_of(const std::map<std::string, std::string>& setting
 }
 
 std::map<std::string, std::string> policy_settings(std::map<std::string, std::string> settings) {
-  std::erase_if(settings, [](const auto& entry) { return is_about_beliefs(entry.first); });
+  std::erase_if(settings, [](const auto& entry) {
+    return is_about_beliefs(entry.first) || is_about_the_world(entry.first);
+  });
   return settings;
+}
+
+Result<WorldCosts> WorldCosts::from(const std::map<std::string, std::string>& settings) {
+  WorldCosts costs;
+  for (const auto& [key, text] : settings) {
+    if (!is_about_the_world(key)) continue;
+    const auto value = parse_double(text);
+    const bool loader = key == "world.loader_s";
+    if (!loader && key != "world.handover_s")
+      return Error{ErrorCode::kInvalidArgument,
+                   key + "=" + text + ": knows world.loader_s, world.handover_s"};
+    if (!value || !(*value >= 0 && *value <= 3600))
+      return Error{ErrorCode::kInvalidArgument, key + "=" + text + ": must be in 0..3600 s"};
+    (loader ? costs.loader_s : costs.handover_s) = *value;
+  }
+  return costs;
 }
 
 Scenario scenario_of(const Workload& workload, const SimulateOptions& options,
@@ -86,6 +118,7 @@ Scenario scenario_of(const Workload& workload, const SimulateOptions& options,
     scenario.jobs.push_back(std::move(job));
   }
   add_gains(workload, scenario);
+  if (const auto costs = WorldCosts::from(options.settings)) add_costs(policy, *costs, scenario);
   scenario.beliefs.start_time = scenario.cluster.start_time;
   scenario.beliefs.pairs = policy.starts_with("ymir") && policy != "ymir:no-transfer";
   scenario.beliefs.declared = policy == "ymir:no-estimator";

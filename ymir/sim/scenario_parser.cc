@@ -147,6 +147,8 @@ class Parser {
     scenario_.controller.round = Seconds(value);
     READ(value, seconds(pairs.get("start", "2s")));
     scenario_.cluster.start_time = Seconds(value);
+    READ(value, seconds(pairs.get("check", "0s")));
+    scenario_.cluster.check_time = Seconds(value);
     READ(value, seconds(pairs.get("horizon", "100h")));
     scenario_.cluster.horizon = from_seconds(value);
     READ(scenario_.controller.profiling.enabled, yes_no(pairs.get("profile", "on")));
@@ -216,6 +218,9 @@ class Parser {
     if (!(truth.scaling > 0.1 && truth.scaling <= 2)) return wrong("scaling is in 0.1..2");
     READ(truth.noise, number(pairs.get("noise", "0")));
     truth.family = pairs.get("family", made.name);
+    truth.bad_data = pairs.get("data", "good") == "bad";
+    truth.no_profile = pairs.get("profile", "works") == "fails";
+    READ(truth.diverges_at, whole(pairs.get("diverges_at", "0"), 0, 1'000'000'000));
     spec.target = {"accuracy", truth.target_metric};
     if (pairs.get("target", "yes") == "never") spec.target.value = 2;
     READ(spec.stop.require_target, yes_no(pairs.get("require", "no")));

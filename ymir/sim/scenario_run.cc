@@ -11,6 +11,8 @@ namespace ymir {
 
 namespace {
 
+constexpr std::string_view kOracleLink = "ymir:oracle-";
+
 // Tells the world when nobody is left, because a job may also end by the controller's decision.
 // After a restart the log is observed from its beginning again.
 Beliefs watched(Beliefs beliefs, SimWorld& world, const Scenario& scenario) {
@@ -127,6 +129,8 @@ Result<ScenarioRun> run_scenario(const Scenario& scenario, const MakeBeliefs& es
   while (true) {
     ++run.counts["controllers"];
     Beliefs beliefs = scenario.real_estimator ? estimator() : oracle.bind();
+    if (beliefs.know && scenario.policy.starts_with(kOracleLink))
+      beliefs.know(oracle.link(std::string_view(scenario.policy).substr(kOracleLink.size())));
     YMIR_TRY_ASSIGN(const auto controller,
                     Controller::create(options, way, log, *policy,
                                        watched(std::move(beliefs), world, scenario)));

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <set>
 
 #include "ymir/base/file.h"
 #include "ymir/base/text.h"
@@ -61,6 +62,151 @@ TEST_P(Scenarios, ComesOutAsWritten) {
   EXPECT_THAT(check_invariants(*scenario, *run), IsEmpty()) << all_trails(*scenario, *run);
   EXPECT_THAT(check_expectations(*scenario, *run, *again), IsEmpty())
       << all_trails(*scenario, *run);
+}
+
+// What a log takes of the rules of a job's life: each change of state with the event that made it,
+// and by what runs start, stop and are lost, what is held, judged and ends how.
+class Rules {
+ public:
+  void read(const std::vector<Event>& log) {
+    Snapshot state;
+    for (const Event& event : log) {
+      std::map<JobId, JobState> before;
+      for (const auto& [id, job] : state.jobs) before[id] = job.state;
+      std::visit([&](const auto& body) { note(body, state); }, event.body);
+      state.apply(event);
+      for (const auto& [id, job] : state.jobs)
+        if (const auto was = before.find(id); was != before.end() && was->second != job.state)
+          taken_.insert(to_string(was->second) + " -> " + to_string(job.state));
+    }
+  }
+  const std::set<std::string>& taken() const { return taken_; }
+
+ private:
+  template <class T>
+  void note(const T&, const Snapshot&) {}
+  void note(const JobHeld& e, const Snapshot& state) {
+    taken_.insert("hold " + to_string(state.jobs.at(e.job).state));
+  }
+  void note(const JobReleased& e, const Snapshot& state) {
+    taken_.insert("release " + to_string(state.jobs.at(e.job).state));
+  }
+  void note(const RunRequested& e, const Snapshot& state) {
+    const JobView& job = state.jobs.at(e.what.job);
+    const std::string mode = e.profile ? "profile" : to_string(e.what.mode);
+    taken_.insert("start " + mode + (job.starts > 0 && !e.profile ? " again" : ""));
+    if (e.what.mode == Mode::kTemporal && state.jobs.at(*e.what.partner).ended())
+      taken_.insert("start temporal from a finished source");
+  }
+  void note(const RunStopped& e, const Snapshot& state) {
+    const RunView& run = state.runs.at(e.run);
+    taken_.insert("stop " + (run.stop_why.empty() ? e.why : run.stop_why));
+  }
+  void note(const RunLost& e, const Snapshot& state) {
+    const RunView& run = state.runs.at(e.run);
+    taken_.insert("lost " + e.why);
+    if (run.jobs.size() == 2) taken_.insert("lost with two jobs");
+  }
+  void note(const RunKept&, const Snapshot&) { taken_.insert("kept"); }
+  void note(const RunSplit& e, const Snapshot&) {
+    taken_.insert(e.restart ? "split, goes back" : "split");
+  }
+  void note(const ProfileFailed&, const Snapshot&) { taken_.insert("profile failed"); }
+  void note(const RoundSkipped&, const Snapshot&) { taken_.insert("round skipped"); }
+  void note(const PlanAdopted& e, const Snapshot&) {
+    if (!e.dropped.empty()) taken_.insert("plan with something dropped");
+  }
+  void note(const JobFinished& e, const Snapshot&) {
+    taken_.insert("ends " + (e.code.empty() ? e.reason : e.code));
+  }
+
+  std::set<std::string> taken_{};
+};
+
+// Every rule that a scenario can take. Ends that only a real worker knows (hung, does_not_fit, ...)
+// are in the tests of the agent.
+constexpr const char* kRules[] = {
+    "submitted -> validating",
+    "submitted -> cancelled",
+    "validating -> queued",
+    "validating -> failed",
+    "validating -> cancelled",
+    "queued -> profiling",
+    "queued -> running",
+    "queued -> cancelled",
+    "profiling -> queued",
+    "profiling -> cancelled",
+    "running -> splitting",
+    "running -> preempted",
+    "running -> succeeded",
+    "running -> failed",
+    "running -> cancelled",
+    "splitting -> preempted",
+    "splitting -> succeeded",
+    "splitting -> cancelled",
+    "preempted -> running",
+    "preempted -> failed",
+    "preempted -> cancelled",
+    "hold queued",
+    "hold profiling",
+    "hold running",
+    "hold preempted",
+    "release queued",
+    "release profiling",
+    "release preempted",
+    "start profile",
+    "start normal",
+    "start normal again",
+    "start temporal",
+    "start temporal again",
+    "start temporal from a finished source",
+    "start spatial",
+    "start spatial again",
+    "stop round",
+    "stop split",
+    "stop partner_finished",
+    "stop paused",
+    "stop finished",
+    "stop profile_done",
+    "lost worker_died",
+    "lost stopped",  // of a cancelled job: nothing of it is kept
+    "lost place_lost",
+    "lost daemon_restarted",
+    "lost with two jobs",
+    "kept",
+    "split",
+    "split, goes back",
+    "profile failed",
+    "plan with something dropped",
+    "ends target",
+    "ends budget",
+    "ends cancelled",
+    "ends invalid_data",
+    "ends worker_crashed",
+    "ends diverged",
+    "ends target_not_reached",
+};
+
+TEST(ScenarioCoverage, EveryRuleOfTheLifeOfAJobIsTakenBySomeScenario) {
+  Rules rules;
+
+  for (const auto& file : scenario_files()) {
+    const auto scenario = parse_scenario(file.filename().string(), *read_file(file.string()));
+    ASSERT_TRUE(scenario) << scenario.error().message;
+    std::vector<std::unique_ptr<Estimator>> estimators;
+    const auto run = run_scenario(*scenario, [&] {
+      estimators.push_back(std::make_unique<Estimator>(*Estimator::create({})));
+      return bind(*estimators.back());
+    });
+    ASSERT_TRUE(run) << run.error().message;
+    rules.read(run->log);
+  }
+
+  for (const char* rule : kRules)
+    EXPECT_TRUE(rules.taken().contains(rule)) << "no scenario: " << rule;
+  const std::set<std::string> known(std::begin(kRules), std::end(kRules));
+  for (const std::string& rule : rules.taken())
+    EXPECT_TRUE(known.contains(rule) || rule.starts_with("lost ")) << "not in the list: " << rule;
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, Scenarios, testing::ValuesIn(scenario_files()),

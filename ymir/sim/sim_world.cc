@@ -26,7 +26,7 @@ Result<> SimOptions::validate() const {
       return Error{ErrorCode::kInvalidArgument, fmt::format("node with {} slots", slots)};
   if (one_place && std::ranges::any_of(nodes, [&](int slots) { return slots != nodes.front(); }))
     return Error{ErrorCode::kInvalidArgument, "nodes of one place must be of one size"};
-  if (start_time.count() < 0 || check_time.count() < 0)
+  if (start_time.count() < 0 || handover_time.count() < 0 || check_time.count() < 0)
     return Error{ErrorCode::kInvalidArgument, "times of a simulation can't be negative"};
   return Ok{};
 }
@@ -118,6 +118,10 @@ std::optional<SimWorld::Bundle> SimWorld::happen(const Happening& what) {
                     .actor = "user"};
     case Kind::kChecked: {
       const JobTruth& truth = model_.job(what.job);
+      if (truth.bad_data)
+        return Bundle{.rank = kArrival,
+                      .job = what.job,
+                      .bodies = {DataRefused{what.job, {"train.csv:3:1: no label"}}}};
       const DataFacts facts{.train_rows = truth.steps_per_epoch * specs_.at(what.job).train.batch,
                             .validation_rows = 1000,
                             .num_labels = 2,
@@ -262,6 +266,10 @@ void SimWorld::start(const StartRun& order) {
     at_once_.push_back(std::move(answer));
     return;
   }
+  run.takes_over = std::ranges::any_of(order.slots, [&](int slot) {
+    const auto left = left_at_.find({order.place, slot});
+    return left != left_at_.end() && left->second == now_;
+  });
   push({.at = now_ + start_time(run),
         .kind = Kind::kBegin,
         .job = answer.job,
@@ -279,7 +287,8 @@ int SimWorld::num_nodes(const StartRun& order) const {
 Seconds SimWorld::start_time(const Run& run) const {
   Seconds most{-1};
   for (const Task& task : run.tasks) most = std::max(most, model_.job(task.order->job).start_time);
-  return most.count() < 0 ? options_.start_time : most;
+  return (most.count() < 0 ? options_.start_time : most) +
+         (run.takes_over ? options_.handover_time : Seconds(0));
 }
 
 void SimWorld::stop(const StopRun& order) {
@@ -370,14 +379,35 @@ void SimWorld::schedule_next(Run& run) {
         .generation = ++run.generation});
 }
 
+JobFinished SimWorld::end_of(const Run& run, const Task& task, const std::string& reason,
+                             const Evaluation& evaluation, std::int64_t step) {
+  const bool reached = reason == "target", diverged = reason == "diverged";
+  const bool failed = diverged || (!reached && task.order->spec.stop.require_target);
+  return {.job = task.order->job,
+          .outcome = failed ? Outcome::kFailed : Outcome::kSucceeded,
+          .reason = failed ? "failed" : reason,
+          .code = diverged ? "diverged"
+                  : failed ? "target_not_reached"
+                           : "",
+          .run = run.order.run,
+          .target_reached = reached,
+          .step = step,
+          .metrics = evaluation.metrics,
+          .adapter = task.order->folder + "/adapter",
+          .adapter_hash = fmt::format("adapter-{}-{}", to_string(task.order->job), step)};
+}
+
 SimWorld::Bundle SimWorld::milestone(Run& run) {
   Bundle bundle{.rank = kStop, .job = run.tasks.front().order->job};
   run.reached = next_step(run);
   if (run.order.profile && run.reached >= run.profile_end) {
     bundle.rank = kProfile;
     commit(run, run.tasks.front(), bundle);
-    bundle.bodies.push_back(
-        ProfileFinished{run.tasks.front().order->job, run.order.run, profile(run)});
+    const JobId job = run.tasks.front().order->job;
+    if (model_.job(job).no_profile)
+      bundle.bodies.push_back(ProfileFailed{job, run.order.run, "out of memory"});
+    else
+      bundle.bodies.push_back(ProfileFinished{job, run.order.run, profile(run)});
     close(run, "profile_done", {}, bundle);
     return bundle;
   }
@@ -399,19 +429,7 @@ SimWorld::Bundle SimWorld::milestone(Run& run) {
       if (ends(task, evaluation, &reason)) {
         bundle.rank = kEnd;
         commit(run, task, bundle);
-        const bool reached = reason == "target";
-        bundle.bodies.push_back(JobFinished{
-            .job = task.order->job,
-            .outcome = reached || !task.order->spec.stop.require_target ? Outcome::kSucceeded
-                                                                       : Outcome::kFailed,
-            .reason = reached || !task.order->spec.stop.require_target ? reason : "failed",
-            .code = reached || !task.order->spec.stop.require_target ? "" : "target_not_reached",
-            .run = run.order.run,
-            .target_reached = reached,
-            .step = state.step,
-            .metrics = evaluation.metrics,
-            .adapter = task.order->folder + "/adapter",
-            .adapter_hash = fmt::format("adapter-{}-{}", to_string(task.order->job), state.step)});
+        bundle.bodies.push_back(end_of(run, task, reason, evaluation, state.step));
         ended.insert(task.order->job);
         continue;
       }
@@ -444,6 +462,8 @@ void SimWorld::close(Run& run, const std::string& why, const std::set<JobId>& en
     stopped.busy = (now_ - run.first_step) * static_cast<double>(run.order.slots.size());
   run.ended = true;
   ++run.generation;
+  if (options_.handover_time.count() > 0)
+    for (const int slot : run.order.slots) left_at_[{run.order.place, slot}] = now_;
   bundle.bodies.push_back(std::move(stopped));
 }
 
@@ -487,6 +507,11 @@ Evaluation SimWorld::evaluate(const Run& run, const Task& task, std::int64_t at)
 
 bool SimWorld::ends(const Task& task, const Evaluation& evaluation, std::string* reason) const {
   const TargetSpec& target = task.order->spec.target;
+  const std::int64_t diverges_at = model_.job(task.order->job).diverges_at;
+  if (diverges_at > 0 && evaluation.step >= diverges_at) {
+    *reason = "diverged";
+    return true;
+  }
   if (!target.metric.empty() && evaluation.metrics.begin()->second + kAlmost >= target.value) {
     *reason = "target";
     return true;
@@ -557,7 +582,7 @@ Profile SimWorld::profile(Run& run) {
   for (const TaskOrder& probe : run.order.probes)
     made.probes.push_back({.source = probe.source,
                            .strength = probe.strength,
-                           .value = 0.2 * model_.temporal_gain(probe.source, job),
+                           .value = model_.probe_value(probe.source, job),
                            .rows = 500});
   return made;
 }

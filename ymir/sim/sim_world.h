@@ -30,6 +30,7 @@ struct SimOptions {
   bool one_place = false;
   std::string hardware = "simulated";
   Seconds start_time{2};             // from the order to the first step
+  Seconds handover_time{0};          // more, where another run has left a slot at that instant
   Seconds check_time{0};             // of the data check
   Time horizon = from_seconds(1e7);  // the simulation ends here at the latest
   std::uint64_t seed = 0;            // of the noise of evaluations
@@ -77,10 +78,10 @@ class SimWorld final : public World {
   };
   struct Task {
     const TaskOrder* order = nullptr;  // of the run's order
-    TaskState from{};            // at the start of the run
-    double rate = 0;             // progress a step
-    std::int64_t committed = 0;  // newest committed step
-    std::int64_t next_loss = 0;  // first step of the next loss interval
+    TaskState from{};                  // at the start of the run
+    double rate = 0;                   // progress a step
+    std::int64_t committed = 0;        // newest committed step
+    std::int64_t next_loss = 0;        // first step of the next loss interval
   };
   struct Run {
     StartRun order{};
@@ -88,6 +89,7 @@ class SimWorld final : public World {
     Time first_step{};
     Seconds step{};
     bool started = false, ended = false;
+    bool takes_over = false;                // a slot of another run, at the instant it was left
     std::int64_t reached = 0;               // steps handled so far
     std::optional<std::int64_t> stop_at{};  // boundary of an asked-for stop
     std::int64_t profile_end = 0;
@@ -148,6 +150,8 @@ class SimWorld final : public World {
   void close(Run& run, const std::string& why, const std::set<JobId>& ended, Bundle& bundle);
   void lose_run(Run& run, const std::string& why, bool fault, Bundle& bundle);
   void commit(Run& run, Task& task, Bundle& bundle);
+  static JobFinished end_of(const Run& run, const Task& task, const std::string& reason,
+                            const Evaluation& evaluation, std::int64_t step);
   Evaluation evaluate(const Run& run, const Task& task, std::int64_t at);
   bool ends(const Task& task, const Evaluation& evaluation, std::string* reason) const;
   Profile profile(Run& run);
@@ -162,10 +166,11 @@ class SimWorld final : public World {
   std::uint64_t sequence_ = 0, next_place_ = 1;
   IdMap<JobId, std::int64_t> steps_lost_;
   std::vector<Happening> heap_;
-  std::vector<Bundle> at_once_;           // answers of requests, told at the next wait
-  std::map<int, PlaceId> place_of_node_;  // those that are there
+  std::vector<Bundle> at_once_;                      // answers of requests, told at the next wait
+  std::map<int, PlaceId> place_of_node_;             // those that are there
+  std::map<std::pair<PlaceId, int>, Time> left_at_;  // slots, where a hand-over costs something
   IdMap<RunId, Run> runs_;
-  std::set<RunId> refused_;                       // asked to stop before they were asked to start
+  std::set<RunId> refused_;  // asked to stop before they were asked to start
   std::unordered_map<std::string, TaskState> checkpoints_;  // by path
   IdMap<JobId, TaskState> newest_;
   IdMap<JobId, JobSpec> specs_;

@@ -61,6 +61,12 @@ struct Shared {
   std::string workload_hash{};
 };
 
+// Of a policy of the controller; those of a public simulator stand in its code and settings.
+Settings constants_of(const std::string& policy, const Settings& settings) {
+  const auto made = make_policy(policy, policy_settings(settings));
+  return made ? (*made)->constants() : Settings{};
+}
+
 std::string config_of(const Shared& shared, const std::string& policy, std::uint64_t seed) {
   const SimulateOptions& o = shared.options;
   return canonical(Json{{"policy", policy},
@@ -73,6 +79,7 @@ std::string config_of(const Shared& shared, const std::string& policy, std::uint
                         {"rho", o.rho},
                         {"beliefs", shared.estimator ? "estimator" : "oracle"},
                         {"settings", settings_for(policy, o)},
+                        {"constants", constants_of(policy, settings_for(policy, o))},
                         {"workload", shared.workload_hash}});
 }
 
@@ -171,6 +178,10 @@ Result<FinishedRun> run_controller(const Shared& shared, const std::string& poli
   done.summary = summarise(
       done.record, {.solo = &solo, .pairs = &pairs, .theta = options.theta, .rho = options.rho});
   done.pairs = pairs_csv(done.record, &pairs);
+  if (policy == "ymir:no-early-loader" || policy == "ymir:no-pipeline-switch")
+    done.summary.notes.push_back(
+        "assumed, not measured: what data loaders and the hand-over of a GPU cost (world.loader_s, "
+        "world.handover_s)");
   const bool cut_off = run.state.now >= scenario.cluster.horizon;
   done.summary.broken = check_run(
       done.record,
@@ -217,7 +228,7 @@ class Runs {
     for (std::size_t i = next_++; i < tasks_.size() && !failed_; i = next_++) {
       Result<FinishedRun> done = one(tasks_[i].first, tasks_[i].second);
       const bool first = tasks_[i].second == shared_.options.seeds.front();
-      if (done)
+      if (done && !shared_.options.out.empty())
         if (Result<> written = write_run(shared_.options.out, *done, first); !written)
           done = std::move(written).error();
       failed_ = failed_ || !done;
@@ -278,6 +289,7 @@ Result<> check_policies(const SimulationInput& input, const SimulateOptions& opt
     if (from == nullptr) {
       const auto made = make_policy(policy, policy_settings(settings_for(policy, options)));
       YMIR_TRY(errors_of(settings_for(policy, options), 0));
+      YMIR_TRY(WorldCosts::from(options.settings));
       if (!made) {
         Error error = made.error();
         if (error.code == ErrorCode::kNotFound)
@@ -305,6 +317,67 @@ std::string baseline_of(const SimulateOptions& options) {
   return options.policies.front();
 }
 
+// The options and the input with one value of what is swept.
+SimulateOptions swept(const SimulateOptions& options, double value) {
+  SimulateOptions one = options;
+  one.out.clear();
+  const std::string text = fmt::format("{}", value);
+  if (options.sweep_key == "error")
+    for (const char* link : {"error.gain", "error.steps", "error.step_time"})
+      one.settings[link] = text;
+  else if (options.sweep_key != "density")
+    one.settings[options.sweep_key] = text;
+  return one;
+}
+SimulationInput swept(const SimulationInput& input, const SimulateOptions& options, double value) {
+  SimulationInput one = input;
+  if (options.sweep_key == "density" && one.workload)
+    draw_gains({.seed = one.workload->seed, .useful_pairs = value}, *one.workload);
+  return one;
+}
+
+Result<> check_sweep(const SimulationInput& input, const SimulateOptions& options,
+                     bool real_estimator) {
+  if (options.sweep_key == "error" && real_estimator)
+    return wrong("a sweep of error needs --oracle: an estimator makes its own errors");
+  if (options.sweep_key == "density" && !input.workload)
+    return wrong("a sweep of density needs a workload, not a trace");
+  for (const double value : options.sweep_values)
+    YMIR_TRY(check_policies(input, swept(options, value)));
+  return Ok{};
+}
+
+Result<std::vector<SweepPoint>> run_sweep(const Shared& shared) {
+  std::vector<SweepPoint> points;
+  for (const double value : shared.options.sweep_values) {
+    const SimulateOptions options = swept(shared.options, value);
+    const SimulationInput input = swept(shared.input, shared.options, value);
+    const Shared one{.input = input,
+                     .options = options,
+                     .estimator = shared.estimator,
+                     .nodes = shared.nodes,
+                     .gpus_per_node = shared.gpus_per_node};
+    const SimulationTold nobody;
+    Runs runs(one, nobody);
+    YMIR_TRY(runs.run());
+    const std::vector<FinishedRun> all = std::move(runs).take();
+    for (const std::string& policy : options.policies) {
+      SweepPoint point{.value = value, .policy = policy};
+      double seeds = 0;
+      for (const FinishedRun& run : all)
+        if (run.record.policy == policy) {
+          point.avg_jct_s += run.summary.avg_jct_s;
+          point.p99_jct_s += run.summary.p99_jct_s;
+          seeds += 1;
+        }
+      point.avg_jct_s /= seeds;
+      point.p99_jct_s /= seeds;
+      points.push_back(std::move(point));
+    }
+  }
+  return points;
+}
+
 }  // namespace
 
 Result<> SimulateOptions::validate() const {
@@ -325,6 +398,8 @@ Result<> SimulateOptions::validate() const {
                              join(fairness_formulas(), ", ")));
   if (!baseline.empty() && std::ranges::find(policies, baseline) == policies.end())
     return wrong("the baseline is none of the policies: " + baseline);
+  if (sweep_values.empty() != sweep_key.empty() || sweep_values.size() > 100)
+    return wrong("a sweep takes KEY=V1,V2,... of at most 100 numbers");
   if (out.empty()) return wrong("no folder for the results");
   return Ok{};
 }
@@ -335,6 +410,7 @@ Result<std::vector<SimulationSummary>> simulate(const SimulationInput& input,
                                                 const SimulationTold& told) {
   YMIR_TRY(options.validate());
   YMIR_TRY(check_policies(input, options));
+  YMIR_TRY(check_sweep(input, options, static_cast<bool>(estimator)));
   Shared shared{.input = input, .options = options, .estimator = estimator};
   shared.nodes = options.nodes > 0 ? options.nodes : input.workload ? input.workload->nodes : 0;
   shared.gpus_per_node = options.gpus_per_node > 0 ? options.gpus_per_node
@@ -348,10 +424,13 @@ Result<std::vector<SimulationSummary>> simulate(const SimulationInput& input,
   const std::vector<FinishedRun> all = std::move(runs).take();
   std::vector<SimulationSummary> summaries;
   for (const FinishedRun& done : all) summaries.push_back(done.summary);
+  YMIR_TRY_ASSIGN(std::vector<SweepPoint> sweep, run_sweep(shared));
   YMIR_TRY(write_comparison({.name = input.name,
                              .baseline = baseline_of(options),
                              .config = all.front().config,
                              .load = input.workload ? offered_load(*input.workload) : 0,
+                             .sweep_key = options.sweep_key,
+                             .sweep = std::move(sweep),
                              .warnings = input.warnings},
                             all, options.out));
   return summaries;

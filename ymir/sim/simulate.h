@@ -36,6 +36,11 @@ struct SimulateOptions {
   std::map<std::string, std::string> settings{};
   std::string baseline{};  // of the comparison; empty: the first policy that is not ymir's
   std::string out{};       // folder; made when absent
+  // The same runs again for each value of one setting, told as a curve of each policy in sweep.csv
+  // and in the report. "error": of all three links of the beliefs; "density": of useful pairs, the
+  // gains drawn anew; else a setting.
+  std::string sweep_key{};
+  std::vector<double> sweep_values{};
   Result<> validate() const;
 };
 
@@ -70,7 +75,16 @@ Result<std::vector<SimulationSummary>> simulate(const Workload& workload,
                                                 const SimulateOptions& options,
                                                 const MakeBeliefs& estimator);
 
-// What the settings error.LINK say of the beliefs of a simulation; the others are the policy's.
+// What a run costs more without a trick of the worker. Nobody has measured these parts apart from
+// the whole start: both are guesses, to be set by world.loader_s and world.handover_s.
+struct WorldCosts {
+  double loader_s = 10;   // ymir:no-early-loader, each start: making the data loaders
+  double handover_s = 2;  // ymir:no-pipeline-switch, where a run takes over a slot: weights out
+  static Result<WorldCosts> from(const std::map<std::string, std::string>& settings);
+};
+
+// What the settings error.LINK say of the beliefs of a simulation; those of neither beliefs nor
+// world are the policy's.
 Result<OracleErrors> errors_of(const std::map<std::string, std::string>& settings,
                                std::uint64_t seed);
 std::map<std::string, std::string> policy_settings(std::map<std::string, std::string> settings);

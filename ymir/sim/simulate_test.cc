@@ -259,5 +259,45 @@ TEST_F(SimulateTest, RefusesAnUnknownPolicyBeforeAnythingRuns) {
   EXPECT_FALSE(std::filesystem::exists(folder_));
 }
 
+TEST_F(SimulateTest, SweepsOneSettingAndTellsTheConstantsOfEachPolicy) {
+  SimulateOptions options{.policies = {"ymir", "srtf"},
+                          .out = folder_.string(),
+                          .sweep_key = "density",
+                          .sweep_values = {0, 1}};
+
+  const auto done = simulate(small_workload(), options, {});
+
+  ASSERT_TRUE(done) << done.error().message;
+  std::map<std::pair<std::string, std::string>, double> average;  // by value and policy
+  const std::string csv = read("sweep.csv");
+  for (const std::string_view line : split(csv, '\n'))
+    if (const auto words = split(line, ','); words.size() == 5 && words[0] == "density")
+      average[{std::string(words[1]), std::string(words[2])}] = *parse_double(words[3]);
+  ASSERT_EQ(average.size(), 4u);
+  EXPECT_LT((average[{"1", "ymir"}]), (average[{"0", "ymir"}])) << "all pairs help";
+  EXPECT_EQ((average[{"1", "srtf"}]), (average[{"0", "srtf"}])) << "it never pairs";
+  EXPECT_THAT(read("report.html"), HasSubstr("\"sweep_key\":\"density\""));
+  const auto summary = parse_json(read("ymir/summary.json"));
+  ASSERT_TRUE(summary);
+  EXPECT_TRUE((*summary)["config"]["constants"].contains("partner_wait_max"));
+  EXPECT_TRUE((*summary)["kept"].contains("right_yes"));
+}
+
+TEST_F(SimulateTest, RefusesASweepThatMeansNothing) {
+  const auto refusal = [&](const std::string& sweep, bool oracle) {
+    const std::string file = folder_.string() + ".jsonl";
+    EXPECT_TRUE(write_file(file, to_text(small_workload())));
+    return run_simulate_command(
+               {.workload = file, .sweep = sweep, .out = folder_.string(), .oracle = oracle},
+               [] { return Beliefs{}; })
+        .err;
+  };
+
+  EXPECT_THAT(refusal("error=0,0.1", false), HasSubstr("needs --oracle"));
+  EXPECT_THAT(refusal("density", true), HasSubstr("a sweep takes KEY=V1,V2"));
+  EXPECT_THAT(refusal("density=a", true), HasSubstr("--sweep takes"));
+  EXPECT_THAT(refusal("nothing=1", true), HasSubstr("nothing"));
+}
+
 }  // namespace
 }  // namespace ymir

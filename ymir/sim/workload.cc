@@ -146,6 +146,7 @@ Result<WorkloadJob> read_job(const Json& json) {
   job.min_gpus = static_cast<int>(fields.whole("min_gpus", 1, 1, job.gpus));
   job.max_gpus = static_cast<int>(fields.whole("max_gpus", job.gpus, job.gpus, kMaxGpus));
   job.share = fields.yes_no("share", true);
+  if (json.contains("domain")) job.domain = fields.text("domain");
   job.start_s = fields.number("start_s", -1, -1, 1e6);
   YMIR_TRY_ASSIGN(job.table, read_table(json));
   YMIR_TRY(fields.ok());
@@ -156,10 +157,12 @@ Result<WorkloadJob> read_job(const Json& json) {
 
 Result<Workload> parse_workload(const std::string& name, const std::string& text) {
   if (text.size() > kMaxBytes) return Error{ErrorCode::kExhausted, name + ": larger than 1 GiB"};
+  if (text.starts_with("\xef\xbb\xbf"))
+    return wrong(name + ":1: begins with a byte order mark (save the file as UTF-8 without one)");
   Workload workload;
   int number = 0;
   bool header = false;
-  std::string newest;
+  std::map<std::string, int> line_of;
   for (const std::string_view line : split(text, '\n')) {
     ++number;
     if (trim(line).empty()) continue;
@@ -175,6 +178,10 @@ Result<Workload> parse_workload(const std::string& name, const std::string& text
     if (!job) return annotate(job.error(), where);
     if (!workload.jobs.empty() && job->at < workload.jobs.back().at)
       return wrong(where + ": submitted before the job above it");
+    job->line = number;
+    if (const auto [first, fresh] = line_of.emplace(job->name, number); !fresh)
+      return wrong(
+          fmt::format("{}: the name is taken by line {}: {}", where, first->second, job->name));
     if (workload.jobs.size() >= kMaxJobs) return wrong(where + ": more than a million jobs");
     workload.jobs.push_back(*std::move(job));
   }
@@ -198,6 +205,7 @@ std::string to_text(const Workload& workload) {
               {"scaling", job.scaling},     {"gpus", job.gpus},
               {"min_gpus", job.min_gpus},   {"max_gpus", job.max_gpus},
               {"share", job.share}};
+    if (job.domain != WorkloadJob{}.domain) line["domain"] = job.domain;
     if (job.start_s >= 0) line["start_s"] = job.start_s;
     if (!job.table.rows.empty()) {
       line["table_source"] = job.table.source;

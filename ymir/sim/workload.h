@@ -7,6 +7,8 @@
 //    "max_steps":3600,"step_time":0.35,"scaling":0.93,"gpus":2,"min_gpus":1,"max_gpus":8,
 //    "share":true}
 //
+// A job that shares only with jobs of its own trust domain names it: "domain":"team-a".
+//
 // Measured jobs have beside these "table":[[gpus,nodes,seconds a step],...], "table_source" (where
 // it comes from) and "start_s" (of each run).
 //
@@ -34,6 +36,8 @@ struct WorkloadJob {
   int min_gpus = 1;  // with fewer it does not run: a rigid job has min = gpus = max
   int max_gpus = 1;  // what it can use
   bool share = true;
+  std::string domain = "all";  // of trust: shares with jobs of the same one only
+  int line = 0;                // of the file that it was read from; 0: of none
   StepTimes table{};    // measured; goes before step_time and scaling, names the sizes on offer
   double start_s = -1;  // of each of its runs; below 0: as the simulation says
 };
@@ -73,6 +77,7 @@ struct WorkloadOptions {
   std::vector<double> shares{};               // of the three backbones; empty: equal
   double zipf = 0;                            // popularity of the tasks of a class: rank^-zipf
   double share = 0.9;                         // of the jobs: may be shared
+  int domains = 1;                            // of trust, equally likely
   // measured (of `profiles`) or synthetic: each ordered pair of tasks useful with probability
   // useful_pairs, its gain log-normal, else the same mirrored.
   std::string gains{};  // empty: synthetic for paper27, measured for paper27-measured
@@ -82,6 +87,8 @@ struct WorkloadOptions {
 // The sigma of a log-normal with that mean and median.
 double sigma_of(double median, double mean);
 Result<Workload> generate_workload(const WorkloadOptions& options);
+// Synthetic gains in place of those that the workload has: by seed, useful_pairs and gain_sigma.
+void draw_gains(const WorkloadOptions& options, Workload& workload);
 
 // What is true of a job alone, without the error of evaluations.
 JobTruth truth_of(const WorkloadJob& job);

@@ -129,7 +129,9 @@ PairTruth::Missed PairTruth::missed(const RunRecord& record, double theta) const
     double best = 0;
     for (std::size_t k = 0; k < record.jobs.size(); ++k) {
       const WorkloadJob& other = workload_.jobs[k];
-      if (k == i || !other.share || other.backbone != workload_.jobs[i].backbone) continue;
+      const WorkloadJob& mine = workload_.jobs[i];
+      if (k == i || !other.share || other.backbone != mine.backbone || other.domain != mine.domain)
+        continue;
       if (record.jobs[k].submission_s > at) break;  // jobs are in the order of submission
       const int partner = static_cast<int>(k);
       const double left = left_of(record, partner, at, gpus), alone = solo(self, gpus);

@@ -87,16 +87,25 @@ void add_gpu_time(const RunRecord& record, SimulationSummary& summary) {
   }
 }
 
+void count(Confusion& confusion, bool said, bool was) {
+  ++(said ? (was ? confusion.right_yes : confusion.wrong_yes)
+          : (was ? confusion.wrong_no : confusion.right_no));
+}
+
 void add_transfers(const RunRecord& record, const SummaryTruth& truth, SimulationSummary& summary) {
   std::vector<double> errors, signs;
   for (const Merge& merge : record.merges) {
     ++summary.merges;
     summary.rollbacks += merge.verdict == "split" ? 1 : 0;
-    if (truth.pairs != nullptr)
-      summary.false_merges += truth.pairs->weight_of(record, merge) < 1 ? 1 : 0;
+    if (truth.pairs != nullptr) {
+      const bool right = truth.pairs->weight_of(record, merge) >= 1;
+      summary.false_merges += right ? 0 : 1;
+      if (merge.verdict != "open") count(summary.kept, merge.verdict == "kept", right);
+    }
     if (!merge.actual_gain) continue;
     const double predicted = 1 + merge.predicted_gain, actual = 1 + *merge.actual_gain;
     errors.push_back(std::abs(predicted - actual) / actual);
+    count(summary.helps, predicted > 1, actual > 1);
     signs.push_back((predicted > 1) == (actual > 1) ? 1 : 0);
   }
   for (const JobRecord& job : record.jobs) summary.extra_jct_s += job.extra_jct_s;

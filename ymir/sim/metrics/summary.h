@@ -18,6 +18,12 @@ struct FairnessSummary {
   double max = 0, p99 = 0, mean = 0, unfair_share = 0;  // of the jobs with rho > 1
 };
 
+// What was said before against what came of it, in merges.
+struct Confusion {
+  std::int64_t right_yes = 0, wrong_yes = 0;  // said yes, and it was so; said yes, and it was not
+  std::int64_t wrong_no = 0, right_no = 0;
+};
+
 struct SimulationSummary {
   std::string policy{};
   std::uint64_t seed = 0;
@@ -38,6 +44,8 @@ struct SimulationSummary {
   double missed_gain_s = 0, extra_jct_s = 0;
   double gain_mape = 0, gain_sign_accuracy = 0;  // predicted against actual; of those measured
   std::int64_t gains_measured = 0;
+  Confusion helps{};  // predicted to be faster than alone; measured at its end
+  Confusion kept{};   // kept, not taken back; by the true transfer weight
   std::int64_t rounds = 0, unproved_rounds = 0;
   double solver_ms_mean = 0, solver_ms_p99 = 0, solver_ms_max = 0;
   double profile_wait_s = 0, wall_s = 0;

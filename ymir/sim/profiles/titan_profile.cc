@@ -8,6 +8,7 @@
 #include <set>
 
 #include "ymir/base/csv.h"
+#include "ymir/base/text.h"
 
 namespace ymir {
 namespace {
@@ -181,8 +182,13 @@ Result<> TitanProfile::read_model(const std::string& folder, const std::string& 
 Result<const JobKind*> TitanProfile::find(const std::string& application,
                                           const std::string& learning_rate, int gradient_steps,
                                           std::int64_t batch) const {
+  // As numbers: "4e-4" of one file is "0.0004" of another.
+  const auto same_rate = [&](const std::string& rate) {
+    const auto mine = parse_double(learning_rate), other = parse_double(rate);
+    return rate == learning_rate || (mine && other && *mine == *other);
+  };
   for (const JobKind& kind : kinds_)
-    if (kind.application == application && kind.learning_rate == learning_rate &&
+    if (kind.application == application && same_rate(kind.learning_rate) &&
         kind.gradient_steps == gradient_steps && kind.batch == batch)
       return &kind;
   return unknown(

@@ -10,11 +10,13 @@
 #include "ymir/base/hash.h"
 #include "ymir/base/json.h"
 #include "ymir/sim/metrics/gpu_time.h"
+#include "ymir/sim/metrics/statistics.h"
 
 namespace ymir {
 namespace {
 
-constexpr std::size_t kMostHolds = 60'000;  // of a policy in the timeline
+// Runs, jobs and merges that are drawn: of one policy, and of all. The file stays below 30 MB.
+constexpr std::size_t kMostDrawn = 60'000, kMostDrawnInAll = 200'000;
 constexpr std::size_t kMostPoints = 1'500;  // of a line
 
 Json json_number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
@@ -83,9 +85,20 @@ Json jobs_of(const RunRecord& record, const std::vector<std::string>& backbones)
   return list;
 }
 
+std::size_t drawn_size(const RunRecord& record) {
+  return record.holds.size() + record.jobs.size() + record.merges.size();
+}
+
+// When 99 of 100 jobs had ended: what comes later is a long tail.
+double busy_until(const RunRecord& record) {
+  std::vector<double> ends;
+  for (const JobRecord& job : record.jobs)
+    if (job.completion_s) ends.push_back(*job.completion_s);
+  return ends.empty() ? seconds(record.end()) : quantile(std::move(ends), 0.99);
+}
+
 Json holds_of(const RunRecord& record) {
   Json list = Json::array();
-  if (record.holds.size() > kMostHolds) return list;
   for (const Hold& hold : record.holds)
     list.push_back({seconds(hold.from), seconds(hold.ready), seconds(hold.to), hold.jobs, hold.gpus,
                     hold.profile ? 3 : static_cast<int>(hold.mode), hold.partner,
@@ -120,6 +133,10 @@ Json comparison_json(const PolicyComparison& one) {
           {"worse", json_number(one.share_worse)}};
 }
 
+Json confusion_json(const Confusion& c) {
+  return {c.right_yes, c.wrong_yes, c.wrong_no, c.right_no};
+}
+
 Json transfer_json(const SimulationSummary& s) {
   return {{"merges", s.merges},
           {"rollbacks", s.rollbacks},
@@ -129,7 +146,9 @@ Json transfer_json(const SimulationSummary& s) {
           {"extra_jct_s", s.extra_jct_s},
           {"measured", s.gains_measured},
           {"mape", json_number(s.gain_mape)},
-          {"sign", json_number(s.gain_sign_accuracy)}};
+          {"sign", json_number(s.gain_sign_accuracy)},
+          {"helps", confusion_json(s.helps)},
+          {"kept", confusion_json(s.kept)}};
 }
 
 // Shares of jobs by mode, for each backbone.
@@ -141,8 +160,16 @@ Json modes_by_backbone(const RunRecord& record, const std::vector<std::string>& 
   return counts;
 }
 
+Json constants_of(const SimulationReport& input, const std::string& policy) {
+  const auto config = input.configs.find(policy);
+  if (config == input.configs.end()) return Json::object();
+  const auto parsed = parse_json(config->second);
+  return parsed && parsed->is_object() ? parsed->value("constants", Json::object())
+                                       : Json::object();
+}
+
 Json run_json(const RunRecord& record, const SimulationSummary& summary,
-              const std::vector<std::string>& backbones) {
+              const std::vector<std::string>& backbones, bool draw, const SimulationReport& input) {
   return {{"policy", record.policy},
           {"seed", record.seed},
           {"nodes", record.nodes},
@@ -160,16 +187,20 @@ Json run_json(const RunRecord& record, const SimulationSummary& summary,
           {"solver", {summary.solver_ms_mean, summary.solver_ms_p99, summary.solver_ms_max}},
           {"rounds", summary.rounds},
           {"unproved", summary.unproved_rounds},
-          {"jobs", jobs_of(record, backbones)},
-          {"holds", holds_of(record)},
-          {"too_many_holds", record.holds.size() > kMostHolds},
-          {"merges", merges_of(record)},
+          {"constants", constants_of(input, record.policy)},
+          {"num_jobs", record.jobs.size()},
+          {"busy_until", busy_until(record)},
+          {"jobs", draw ? jobs_of(record, backbones) : Json::array()},
+          {"holds", draw ? holds_of(record) : Json::array()},
+          {"too_many_holds", !draw},
+          {"merges", draw ? merges_of(record) : Json::array()},
           {"broken", summary.broken},
           {"notes", summary.notes}};
 }
 
 Json data_of(const SimulationReport& input) {
   std::vector<std::string> backbones, drawn;
+  std::size_t in_all = 0;
   for (const RunRecord* record : input.records)
     for (const JobRecord& job : record->jobs)
       if (std::ranges::find(backbones, job.backbone) == backbones.end())
@@ -182,13 +213,22 @@ Json data_of(const SimulationReport& input) {
       broken.push_back({record.policy, record.seed, fault});
     if (std::ranges::find(drawn, record.policy) != drawn.end()) continue;
     drawn.push_back(record.policy);
-    runs.push_back(run_json(record, *input.summaries[i], backbones));
+    const std::size_t size = drawn_size(record);
+    const bool draw = size <= kMostDrawn && in_all + size <= kMostDrawnInAll;
+    in_all += draw ? size : 0;
+    runs.push_back(run_json(record, *input.summaries[i], backbones, draw, input));
   }
   for (const PolicyComparison& one : compare(input)) comparison.push_back(comparison_json(one));
   for (const Loser& loser : losers(input))
     paid.push_back({loser.policy, loser.job, loser.jct_s, loser.baseline_jct_s, loser.cause});
   const auto config = parse_json(input.config);
+  Json sweep = Json::array();
+  for (const SweepPoint& point : input.sweep)
+    sweep.push_back(
+        {point.value, point.policy, json_number(point.avg_jct_s), json_number(point.p99_jct_s)});
   return {{"name", input.name},
+          {"sweep_key", input.sweep_key},
+          {"sweep", sweep},
           {"baseline", input.baseline},
           {"config", config ? *config : Json()},
           {"config_hash", sha256(input.config)},

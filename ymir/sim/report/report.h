@@ -13,11 +13,21 @@
 
 namespace ymir {
 
+// One policy at one value of what is swept; means over seeds.
+struct SweepPoint {
+  double value = 0;
+  std::string policy{};
+  double avg_jct_s = 0, p99_jct_s = 0;
+};
+
 struct SimulationReport {
-  std::string name{};      // of the workload
-  std::string baseline{};  // a policy
-  std::string config{};    // JSON of the first run
-  double load = 0;         // offered; 0: not known
+  std::string name{};                            // of the workload
+  std::string baseline{};                        // a policy
+  std::string config{};                          // JSON of the first run
+  std::map<std::string, std::string> configs{};  // of each policy; "constants": as it used them
+  double load = 0;                               // offered; 0: not known
+  std::string sweep_key{};                       // empty: nothing is swept
+  std::vector<SweepPoint> sweep{};               // by value, then by policy
   std::vector<std::string> warnings{};
   // One each a run, policies in order, in them seeds in order. Holds only in the first seed of
   // each. They outlive the call.

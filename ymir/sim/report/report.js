@@ -116,7 +116,7 @@
   const titles = make(head, "div");
   make(titles, "h1", {}, "Simulation of " + (data.name || "a workload"));
   const first = data.runs[0];
-  make(titles, "p", {}, `${first.jobs.length} jobs on ${first.nodes} × ${first.gpus_per_node} GPUs` +
+  make(titles, "p", {}, `${first.num_jobs} jobs on ${first.nodes} × ${first.gpus_per_node} GPUs` +
     (known(data.load) ? `, offered load ${decimals(data.load)}` : "") +
     `; ${data.comparison[0].seeds === 1 ? "one seed" : data.comparison[0].seeds + " seeds"}, n = 1 trace`);
   make(head, "div", { class: "grow" });
@@ -198,10 +198,13 @@
       if (!all.length) continue;
       picture(grid, title, 220, (context, width, height) => {
         const low = Math.min(...all.map((list) => list[0])), high = Math.max(...all.map((list) => list[list.length - 1]));
-        const log = low > 0 && high / low > 50;
-        const [px, py] = axes(context, width, height,
-          { low: log ? low : Math.min(low, 0), high: high || 1, log, time, label: time ? moment : undefined },
+        // Times from nothing to days: all below a second stand at the left edge.
+        const least = time && low < 1 && high > 50 ? 1 : low;
+        const log = least > 0 && high / least > 50;
+        const [across, py] = axes(context, width, height,
+          { low: log ? least : Math.min(low, 0), high: high || 1, log, time, label: time ? moment : undefined },
           { low: 0, high: 1, label: (v) => Math.round(100 * v) + "%" });
+        const px = (v) => across(log ? Math.max(v, least) : v);
         data.runs.forEach((run, index) => {
           const list = run.cdf[key];
           if (!list.length) return;
@@ -221,14 +224,15 @@
 
   // --- over time ---
   (() => {
-    const box = section("Over time", "GPUs by use (filled: training, switching, profiling) and jobs that wait (line), first seed.", "POLICY/timeline.csv, cluster.csv");
+    const box = section("Over time", "GPUs by use (filled: training, switching, profiling) and jobs that wait (line), first seed. Until 99% of the jobs have ended under every policy; the rest is in the CSV.", "POLICY/timeline.csv, cluster.csv");
     const grid = make(box, "div", { class: "grid" });
     const most = Math.max(1, ...data.runs.map((run) => Math.max(0, ...run.over_time.map((p) => p[4]))));
+    const shown = Math.max(1e-6, ...data.runs.map((run) => Math.min(run.end, run.busy_until) - run.begin));
     for (const run of data.runs) {
-      const gpus = run.nodes * run.gpus_per_node;
+      const gpus = run.nodes * run.gpus_per_node, last = Math.min(run.end, run.begin + shown);
       picture(grid, run.policy, 190, (context, width, height) => {
         const [px, py] = axes(context, width, height,
-          { low: run.begin, high: run.end, time: true, label: (v) => moment(v - run.begin) },
+          { low: run.begin, high: run.begin + shown, time: true, label: (v) => moment(v - run.begin) },
           { low: 0, high: Math.max(gpus, 1) });
         const sums = [(p) => p[1], (p) => p[1] + p[2], (p) => p[1] + p[2] + p[3]];
         const fills = [color(0), style("--warn"), style("--wait")];
@@ -237,17 +241,19 @@
           context.beginPath();
           context.moveTo(px(run.begin), py(0));
           run.over_time.forEach((p, i) => {
-            const until = i + 1 < run.over_time.length ? run.over_time[i + 1][0] : run.end;
+            if (p[0] >= last) return;
+            const until = Math.min(last, i + 1 < run.over_time.length ? run.over_time[i + 1][0] : run.end);
             context.lineTo(px(p[0]), py(Math.min(gpus, sums[k](p))));
             context.lineTo(px(until), py(Math.min(gpus, sums[k](p))));
           });
-          context.lineTo(px(run.end), py(0));
+          context.lineTo(px(last), py(0));
           context.fill();
         }
         context.strokeStyle = style("--bad");
         context.lineWidth = 1.4;
         context.beginPath();
         run.over_time.forEach((p, i) => {
+          if (p[0] > last) return;
           const y = py((p[4] / most) * gpus);
           if (i) context.lineTo(px(p[0]), y); else context.moveTo(px(p[0]), y);
         });
@@ -280,7 +286,7 @@
           context.fillStyle = fixed ? style(fixed) : color(index);
           context.fillRect(x, row * 30 + 6, size, 22);
           if (size > 38) {
-            context.fillStyle = style("--card");
+            context.fillStyle = style(fixed === "--wait" ? "--ink" : "--card");
             context.textAlign = "center";
             context.fillText(percent(run.gpu_seconds[key] / sum), x + size / 2, row * 30 + 17);
           }
@@ -508,6 +514,57 @@
     }
   })();
 
+  // --- what was said of a merge against what came of it ---
+  (() => {
+    const runs = data.runs.filter((run) => [...run.transfer.helps, ...run.transfer.kept].some((n) => n > 0));
+    if (!runs.length) return;
+    const box = section("Right and wrong",
+      "Merges of the first seed. Left: predicted to be faster than alone, against the gain measured at the end. Right: kept or taken back, against the true transfer weight (at least 1, or below).",
+      "POLICY/summary.json, POLICY/pairs.csv");
+    const grid = make(box, "div", { class: "grid" });
+    for (const run of runs)
+      for (const [key, yes, no, was, was_not] of [["helps", "predicted to help", "predicted to harm", "helped", "harmed"],
+        ["kept", "kept", "taken back", "right", "wrong"]]) {
+        const [right_yes, wrong_yes, wrong_no, right_no] = run.transfer[key];
+        if (!(right_yes + wrong_yes + wrong_no + right_no)) continue;
+        const frame = make(grid, "div");
+        make(frame, "h3", {}, `${run.policy}: ${yes} or not`);
+        const table = make(frame, "table");
+        const top = make(make(table, "thead"), "tr");
+        for (const title of ["", was, was_not]) make(top, "th", title ? { class: "number" } : {}, title);
+        const body = make(table, "tbody");
+        for (const [title, first, second, good] of [[yes, right_yes, wrong_yes, true], [no, wrong_no, right_no, false]]) {
+          const line = make(body, "tr");
+          make(line, "td", {}, title);
+          make(line, "td", { class: "number " + (good ? "good" : "bad") }, first);
+          make(line, "td", { class: "number " + (good ? "bad" : "good") }, second);
+        }
+      }
+  })();
+
+  // --- one setting swept ---
+  (() => {
+    if (!data.sweep.length) return;
+    const box = section("Sweep of " + data.sweep_key, "Means over seeds at each value.", "sweep.csv");
+    const grid = make(box, "div", { class: "grid" });
+    for (const [column, title] of [[2, "Average JCT"], [3, "p99 JCT"]])
+      picture(grid, title, 220, (context, width, height) => {
+        const values = data.sweep.map((p) => p[0]), numbers = data.sweep.map((p) => p[column]).filter(known);
+        const low = Math.min(...values), high = Math.max(...values), top = Math.max(1e-9, ...numbers) * 1.05;
+        const [px, py] = axes(context, width, height, { low, high: high > low ? high : low + 1 }, { low: 0, high: top, label: moment });
+        data.runs.forEach((run, index) => {
+          const points = data.sweep.filter((p) => p[1] === run.policy && known(p[column]));
+          context.strokeStyle = context.fillStyle = color(index);
+          context.lineWidth = 1.8;
+          context.beginPath();
+          points.forEach((p, i) => (i ? context.lineTo(px(p[0]), py(p[column])) : context.moveTo(px(p[0]), py(p[column]))));
+          context.stroke();
+          for (const p of points) { context.beginPath(); context.arc(px(p[0]), py(p[column]), 2.5, 0, 7); context.fill(); }
+        });
+      });
+    legend(box, data.runs.map((run, index) => [run.policy, index]));
+  })();
+
   // --- who paid ---
   (() => {
     const box = section("Who paid", `Jobs that took at least 5% longer than under ${data.baseline}: the ten worst of each policy, first seed.`, "who_paid.csv");
@@ -539,6 +596,12 @@
       for (const text of [run.rounds, run.unproved, ...run.solver.map((ms) => decimals(ms, 1) + " ms")]) make(line, "td", { class: "number" }, text);
     }
     const config = section("Configuration", null, null);
+    for (const run of data.runs) {
+      const constants = Object.entries(run.constants);
+      if (!constants.length) continue;
+      make(config, "h3", {}, run.policy);
+      make(config, "p", {}).appendChild(make(null, "code", {}, constants.map(([name, value]) => `${name} = ${value}`).join("   ")));
+    }
     make(config, "p", {}).appendChild(make(null, "code", {}, JSON.stringify(data.config)));
     make(config, "p", { class: "csv" }, "config_hash " + data.config_hash + " (of the first run; each summary.json has its own)");
   })();

@@ -87,6 +87,17 @@ std::string pairs_csv(const RunRecord& record, const PairTruth* truth) {
   return csv;
 }
 
+namespace {
+
+Json confusion_json(const Confusion& c) {
+  return {{"right_yes", c.right_yes},
+          {"wrong_yes", c.wrong_yes},
+          {"wrong_no", c.wrong_no},
+          {"right_no", c.right_no}};
+}
+
+}  // namespace
+
 std::string summary_json(const SimulationSummary& s, const std::string& config) {
   Json rho = Json::object();
   for (const auto& [name, value] : s.rho_all)
@@ -129,6 +140,8 @@ std::string summary_json(const SimulationSummary& s, const std::string& config) 
        {{"measured", s.gains_measured},
         {"mape", json_number(s.gain_mape)},
         {"sign_accuracy", json_number(s.gain_sign_accuracy)}}},
+      {"predicted_to_help", confusion_json(s.helps)},
+      {"kept", confusion_json(s.kept)},
       {"gpu_seconds", s.gpu_seconds},
       {"gpu_use", json_number(s.gpu_use)},
       {"solver_ms",

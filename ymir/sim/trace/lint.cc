@@ -35,7 +35,7 @@ void check_jobs(const Workload& workload, const std::map<std::string, int>& line
   for (const WorkloadJob& job : workload.jobs) {
     const auto line = line_of.find(job.name);
     const std::string where =
-        line == line_of.end() ? file + ": " + job.name : fmt::format("{}:{}", file, line->second);
+        fmt::format("{}:{}", file, line == line_of.end() ? job.line : line->second);
     if (job.min_gpus > gpus)
       note(lint,
            fmt::format("{}: asks for {} GPUs, the cluster has {}", where, job.min_gpus, gpus));
@@ -53,14 +53,18 @@ void check_jobs(const Workload& workload, const std::map<std::string, int>& line
         fmt::format("{} jobs never meet their target: they will end censored", never));
 }
 
-void add_load(const Workload& workload, double window_s, Lint& lint) {
+void add_load(const Workload& workload, const std::map<std::string, int>& line_of, double window_s,
+              Lint& lint) {
   lint.load = load_of(workload, window_s);
   lint.has_load = true;
-  if (lint.load.load > 1)
-    lint.warnings.push_back(
-        fmt::format("load {:.2f} > 1: the queue grows as long as jobs come, "
-                    "and cannot drain in the window",
-                    lint.load.load));
+  if (lint.load.load > 1) {
+    const WorkloadJob& job = workload.jobs[lint.load.never_empty_from];
+    const auto line = line_of.find(job.name);
+    lint.warnings.push_back(fmt::format(
+        "load {:.2f} > 1: the queue grows as long as jobs come, and cannot drain in "
+        "the window; from line {} on ({}, at {:.0f} s) there is always work left",
+        lint.load.load, line == line_of.end() ? job.line : line->second, job.name, job.at));
+  }
   if (lint.load.under_a_round > 0.05)
     lint.warnings.push_back(fmt::format("{:.0f}% of the jobs run for less than one round of 120 s",
                                         100 * lint.load.under_a_round));
@@ -75,11 +79,8 @@ Lint lint_ymir(const std::string& file, const std::string& text, const LintOptio
   }
   if (options.nodes > 0) workload->nodes = options.nodes;
   if (options.gpus_per_node > 0) workload->gpus_per_node = options.gpus_per_node;
-  std::map<std::string, int> count;
-  for (const WorkloadJob& job : workload->jobs)
-    if (++count[job.name] == 2) note(lint, file + ": the name is used twice: " + job.name);
   check_jobs(*workload, {}, file, lint);
-  add_load(*workload, options.window_s, lint);
+  add_load(*workload, {}, options.window_s, lint);
   return lint;
 }
 
@@ -102,7 +103,7 @@ void lint_trace(TraceScan scan, const LintOptions& options, Lint& lint) {
   std::map<std::string, int> line_of;
   for (const TraceJob& job : scan.trace.jobs) line_of[job.name] = job.line;
   check_jobs(*workload, line_of, scan.trace.file, lint);
-  add_load(*workload, options.window_s, lint);
+  add_load(*workload, line_of, options.window_s, lint);
 }
 
 std::string load_text(const LoadReport& load) {
@@ -135,12 +136,18 @@ LoadReport load_of(const Workload& workload, double window_s, double round_s) {
   const double capacity = report.gpus;
   double sum = 0, backlog = 0, peak = 0, at = first;
   std::vector<double> lengths;
-  std::map<std::string, std::pair<double, double>> pairs;  // jobs, of them that share
+  struct Sharing {
+    double all = 0;
+    std::map<std::string, double> share{};  // by trust domain
+  };
+  std::map<std::string, Sharing> pairs;  // jobs, by backbone
   for (const WorkloadJob& job : workload.jobs) {
     const double alone = solo_seconds(job, job.gpus), work = alone * job.gpus;
     lengths.push_back(alone);
     sum += work;
-    backlog = std::max(0.0, backlog - (job.at - at) * capacity) + work;
+    const double left = std::max(0.0, backlog - (job.at - at) * capacity);
+    if (left <= 0) report.never_empty_from = lengths.size() - 1;
+    backlog = left + work;
     at = job.at;
     peak = std::max(peak, backlog);
     const auto hour = static_cast<std::size_t>((job.at - first) / 3600);
@@ -151,13 +158,15 @@ LoadReport load_of(const Workload& workload, double window_s, double round_s) {
     ++report.requests[job.gpus];
     ++report.sizes[size_class(work)];
     report.under_a_round += alone < round_s ? 1 : 0;
-    auto& [all, share] = pairs[job.backbone];
-    all += 1;
-    share += job.share ? 1 : 0;
+    Sharing& sharing = pairs[job.backbone];
+    sharing.all += 1;
+    sharing.share[job.domain] += job.share ? 1 : 0;
   }
-  for (const auto& [backbone, counts] : pairs) {
-    const auto [all, share] = counts;
-    if (all > 1) report.eligible_pairs[backbone] = share * (share - 1) / (all * (all - 1));
+  for (const auto& [backbone, sharing] : pairs) {
+    if (sharing.all < 2) continue;
+    double& eligible = report.eligible_pairs[backbone];
+    for (const auto& [domain, share] : sharing.share)
+      eligible += share * (share - 1) / (sharing.all * (sharing.all - 1));
   }
   report.under_a_round /= static_cast<double>(workload.jobs.size());
   report.load = report.window_s > 0 ? sum / (capacity * report.window_s) : 0;

@@ -19,6 +19,7 @@ struct LoadReport {
   double load = 0;                            // sum of T(request) x request / (gpus x window)
   std::vector<double> load_by_hour{};         // of what is submitted in that hour
   double peak_backlog_gpu_hours = 0;          // were the cluster to work without a gap
+  std::size_t never_empty_from = 0;           // then there is work left from this job on
   std::map<int, int> requests{};              // GPUs asked for: jobs
   std::map<std::string, int> sizes{};         // class of GPU time alone: jobs
   double median_s = 0, p90_s = 0, max_s = 0;  // alone on the request

@@ -73,7 +73,7 @@ Result<Run> World::run() {
     JobResult& result = run_.jobs[i];
     result.finished = job.completion_s.has_value();
     result.completion_s = job.completion_s.value_or(now_s);
-    result.gpu_seconds = job.attained_gpu_s;
+    result.gpu_seconds += (now_s - job.placed_s) * static_cast<double>(job.nodes.size());
     result.restarts = std::max(0, job.starts - 1);
   }
   note_look_ups();
@@ -179,6 +179,8 @@ Result<> World::decide(double now_s) {
 
 void World::reallocate(std::size_t index, NodeList nodes, double now_s) {
   Job& job = jobs_[index];
+  run_.jobs[index].gpu_seconds += (now_s - job.placed_s) * static_cast<double>(job.nodes.size());
+  job.placed_s = now_s;
   job.nodes = std::move(nodes);
   job.placement = run_lengths(job.nodes);
   run_.changes.push_back({now_s, static_cast<int>(index), job.nodes});

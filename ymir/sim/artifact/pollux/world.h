@@ -46,7 +46,8 @@ struct Job {
   double clock_s = 0, delay_s = 0;  // own time; rest of the restart
   double progress = 0;
   int epoch = 0;
-  double attained_gpu_s = 0;
+  double attained_gpu_s = 0;  // while it trains or restarts: what policies read
+  double placed_s = 0;        // since when it holds these nodes
   int starts = 0;
   std::optional<double> completion_s{};
 
