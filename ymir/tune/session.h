@@ -37,6 +37,8 @@ struct SessionOptions {
   std::string cache{};            // folder for backbone images and token caches
   std::size_t max_backbones = 2;  // kept mapped; the longest unused one goes first
   std::string device = "cpu";     // or cuda, the first one
+  // Bytes of what frozen layers give, kept between epochs, jobs and runs; 0: nothing.
+  std::size_t frozen_outputs = std::size_t{1} << 30;
   Result<> validate() const;
 };
 
@@ -65,6 +67,8 @@ class Session {
   // ended}. Nothing is reported after an error or kStopNow: the caller reports RunLost.
   // An error with kInvalidArgument or kCorruption is the fault of the job's files.
   //
+  // Normal: one task, or several of one backbone whose rows pass it as one batch, each with its own
+  // adapter, results as if it ran alone; those that have not ended go on without those that have.
   // Spatial: two tasks train on one shared adapter. When one ends, the other's own checkpoint is
   // written and the run ends as partner_finished.
   Result<> run(const StartRun& order, const RunReports& reports, const StopFlag& stop);

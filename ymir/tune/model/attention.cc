@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ymir/base/result.h"
+#include "ymir/tune/model/gemm.h"
 #include "ymir/tune/model/plain_torch.h"
 
 // The matrix library inside the PyTorch wheel. ATen offers no call for one small strided product.
@@ -33,9 +34,27 @@ View at_line(View v, std::int64_t line, std::int64_t column) {
 
 enum class Form { kPlain, kTransposed };
 
-// c [m, n] = op(a) op(b) + beta c, row-major. The library is column-major: it sees c^T = b^T a^T.
+// The same by our own kernel. A second factor that it can't read in place is put into its form.
+void own_product(Form form_a, Form form_b, const kernels::Product& p, View a, View b, View c) {
+  const kernels::Strided first = form_a == Form::kPlain ? kernels::Strided{a.data, a.stride, 1}
+                                                        : kernels::Strided{a.data, 1, a.stride};
+  if (form_b == Form::kPlain && p.n % 16 == 0)
+    return kernels::multiply(p, first, {b.data, kernels::kPanel, b.stride}, c.data, c.stride);
+  thread_local std::vector<float> packed;
+  const auto size = static_cast<std::size_t>(kernels::packed_size(p.k, p.n));
+  if (packed.size() < size) packed.resize(size);
+  const kernels::Strided second = form_b == Form::kPlain ? kernels::Strided{b.data, b.stride, 1}
+                                                         : kernels::Strided{b.data, 1, b.stride};
+  kernels::pack(second, p.k, p.n, 0, (p.n + kernels::kPanel - 1) / kernels::kPanel, packed.data());
+  kernels::multiply(p, first, {packed.data(), kernels::kPanel * p.k, kernels::kPanel}, c.data,
+                    c.stride);
+}
+
+// c [m, n] = op(a) op(b) + beta c, row-major, beta 0 or 1. The library is column-major: it sees c^T
+// = b^T a^T.
 void small_product(Form form_a, Form form_b, std::int64_t m, std::int64_t n, std::int64_t k,
                    float beta, View a, View b, View c) {
+  if (kernels::has_gemm()) return own_product(form_a, form_b, {m, n, k, 1, beta != 0}, a, b, c);
   const char ta = form_a == Form::kPlain ? 'N' : 'T', tb = form_b == Form::kPlain ? 'N' : 'T';
   const int rows = static_cast<int>(m), columns = static_cast<int>(n), inner = static_cast<int>(k);
   const int lda = static_cast<int>(a.stride), ldb = static_cast<int>(b.stride),
@@ -123,8 +142,7 @@ at::Tensor attention(const AttentionShape& shape, const RowLayout& queries, cons
       float* used = p;
       if (dropout) {
         mask.resize(static_cast<std::size_t>(size));
-        kernels::dropout_mask({random.seed, random.rows[w.row], random.epoch,
-                               random_site(Purpose::kAttention, layer, w.head)},
+        kernels::dropout_mask(random.key(w.row, random_site(Purpose::kAttention, layer, w.head)),
                               dropout, size, mask.data());
         kernels::sign_mask(p, mask.data(), size);
         kernels::drop_signed(p, dropout.scale, size, scratch.data());

@@ -15,12 +15,25 @@ at::Tensor find(const Named& named, const std::string& name) {
   return found == named.end() ? at::Tensor() : found->second;
 }
 
+// The frozen matrices' packed copies are kept up to here (both ways, 8 bytes a value); those of a
+// larger model are made anew at each product.
+constexpr std::int64_t kMostPacked = 128 << 20;  // values
+
+std::int64_t count_values(const ModelConfig& config) {
+  const std::int64_t h = config.hidden_size, f = config.intermediate_size;
+  return config.num_layers * (4 * h * h + (config.gated ? 3 : 2) * h * f);
+}
+
 Encoder bind_encoder(const ModelConfig& config, const Named& kept, const Named& bf16) {
   Encoder encoder;
   encoder.shape = shape_of(config);
+  const bool keep_packed = count_values(config) <= kMostPacked;
   const auto linear = [&](const std::string& name) {
-    return Linear{find(kept, name + ".weight"), find(bf16, name + ".weight"),
-                  find(kept, name + ".bias")};
+    Linear out{find(kept, name + ".weight"), find(bf16, name + ".weight"),
+               find(kept, name + ".bias"), nullptr, 0};
+    if (keep_packed && out.weight.defined())
+      out.packed = std::make_shared<PackedWeight>(PackedWeight{out.values(), {}, {}});
+    return out;
   };
   const auto norm = [&](const std::string& name) {
     return NormWeights{find(kept, name + ".gain"), find(kept, name + ".bias"),
@@ -36,6 +49,7 @@ Encoder bind_encoder(const ModelConfig& config, const Named& kept, const Named& 
     encoder.positions = encoder.positions.view({config.max_positions, h});
     encoder.patches = linear("patches");
     encoder.patches.weight = encoder.patches.weight.view({h, -1});
+    encoder.patches.packed = nullptr;  // of the weight as the file has it
   }
   for (int number = 0; number < config.num_layers; ++number) {
     const std::string at = "layer." + std::to_string(number) + ".";

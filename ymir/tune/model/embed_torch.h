@@ -13,13 +13,8 @@ at::Tensor embed(const Encoder& encoder, const EncoderInput& input, const Encode
 void embed_backward(const Encoder& encoder, const EncoderInput& input, const EncoderTape& tape,
                     const at::Tensor& dx, Encoder& gradients);
 
-// The angles of every position that occurs, and each token's line in that table. Positions count
-// from `first` in each row. Rows longer than the trained length have angles of their own under
-// dynamic scaling, as transformers computes them for that row alone.
-struct RotaryPlan {
-  RotaryTable table{};
-  std::vector<std::int32_t> positions{};
-};
+// Positions count from `first` in each row. Rows longer than the trained length have angles of
+// their own under dynamic scaling, as transformers computes them for that row alone.
 RotaryPlan plan_rotary(const EncoderShape& shape, const RowLayout& layout, std::int64_t first);
 
 }  // namespace ymir

@@ -11,10 +11,15 @@ namespace {
 
 std::size_t index(Site site) { return static_cast<std::size_t>(site); }
 
+const LoraSlot& slot_of(const RowShares& shares, std::size_t share, int layer, Site site) {
+  return (*shares.parts[share].slots)[static_cast<std::size_t>(layer)].lora[index(site)];
+}
+
 // One layer of one pass: the arguments that every step of it needs.
 struct LayerPass {
   const Encoder& encoder;
-  const LayerSlots& slots;
+  const RowShares& shares;
+  const LayerSlots& slots;   // of the first share
   const RowLayout& layout;   // of all tokens
   const RowLayout& queries;  // of those that are computed beyond keys and values
   std::span<const std::int64_t> pooled;
@@ -32,15 +37,30 @@ struct LayerPass {
 
   void adapt(Site site, const RowLayout& lines, const at::Tensor& x, at::Tensor y,
              const Linear& linear, bool biased) const {
-    const LoraSlot& slot = slots.lora[index(site)];
-    if (!slot) return;
-    lora_add(slot, lines, x, std::move(y), linear, biased, options.keys,
-             tape != nullptr ? &tape->lora[index(site)] : nullptr);
+    std::size_t row = 0;
+    for (std::size_t i = 0; i < shares.parts.size(); ++i) {
+      const LoraSlot& slot = slot_of(shares, i, number, site);
+      const RowLayout part = rows_of(lines, shares, i, row);
+      const std::int64_t first = lines.offsets[row], count = part.tokens();
+      RandomKeys keys;
+      if (options.keys != nullptr)
+        keys = options.keys->part(row, static_cast<std::size_t>(part.rows()));
+      row += static_cast<std::size_t>(part.rows());
+      if (!slot) continue;
+      lora_add(slot, part, x.narrow(0, first, count), y.narrow(0, first, count), linear, biased,
+               options.keys != nullptr ? &keys : nullptr,
+               tape != nullptr ? &tape->lora[i][index(site)] : nullptr);
+    }
+  }
+  bool adapts(Site site) const {
+    for (std::size_t i = 0; i < shares.parts.size(); ++i)
+      if (slot_of(shares, i, number, site)) return true;
+    return false;
   }
   // Whether the backward reads the site's input.
   bool keeps(Site site, Linear EncoderLayer::* linear) const {
     if (tape == nullptr) return false;
-    if (options.keep_inputs || slots.lora[index(site)]) return true;
+    if (options.keep_inputs || adapts(site)) return true;
     const auto at = static_cast<std::size_t>(number);
     return options.trained != nullptr && options.trained->layers.size() > at &&
            (options.trained->layers[at].*linear).weight.defined();
@@ -199,17 +219,6 @@ bool any_slot(const LayerSlots& slots) {
          slots.after_attention || slots.after_ffn || slots.prefix;
 }
 
-// The lowest layer that trains something.
-int lowest_trained(const SlotTable& slots, const Encoder* trained, int layers) {
-  for (int layer = 0; layer < layers; ++layer) {
-    const auto at = static_cast<std::size_t>(layer);
-    if (any_slot(slots[at])) return layer;
-    if (trained != nullptr && trained->layers.size() > at && any_defined(trained->layers[at]))
-      return layer;
-  }
-  return layers;
-}
-
 bool trains_embeddings(const Encoder* t) {
   return t != nullptr &&
          (t->words.defined() || t->positions.defined() || t->token_types.defined() ||
@@ -217,8 +226,9 @@ bool trains_embeddings(const Encoder* t) {
           t->embedding_norm.gain.defined() || t->embedding_norm.bias.defined());
 }
 
-std::int64_t prefix_length(const SlotTable& slots) {
-  return !slots.empty() && slots.front().prefix ? slots.front().prefix.keys.size(0) : 0;
+std::int64_t prefix_length(const RowShares& slots) {
+  const SlotTable& first = slots.first();
+  return !first.empty() && first.front().prefix ? first.front().prefix.keys.size(0) : 0;
 }
 
 void replace(at::Tensor& to, const at::Tensor& from) {
@@ -226,6 +236,7 @@ void replace(at::Tensor& to, const at::Tensor& from) {
 }
 void replace(Linear& to, const Linear& from) {
   if (from.weight.defined() && to.weight16.defined()) to.weight16 = from.weight.to(at::kBFloat16);
+  if (from.weight.defined()) to.packed = nullptr;
   replace(to.weight, from.weight);
   replace(to.bias, from.bias);
 }
@@ -235,6 +246,28 @@ void replace(NormWeights& to, const NormWeights& from) {
 }
 
 }  // namespace
+
+int lowest_trained(const RowShares& slots, const Encoder* trained, int layers) {
+  if (trains_embeddings(trained)) return 0;
+  for (int layer = 0; layer < layers; ++layer) {
+    const auto at = static_cast<std::size_t>(layer);
+    for (const RowShare& share : slots.parts)
+      if (any_slot((*share.slots)[at])) return layer;
+    if (trained != nullptr && trained->layers.size() > at && any_defined(trained->layers[at]))
+      return layer;
+  }
+  return layers;
+}
+
+RowLayout rows_of(const RowLayout& lines, const RowShares& shares, std::size_t share,
+                  std::size_t first) {
+  const std::int64_t rows = shares.parts[share].rows;
+  if (rows < 0) return lines;
+  RowLayout part;
+  for (std::size_t i = 1; i <= static_cast<std::size_t>(rows); ++i)
+    part.offsets.push_back(lines.offsets[first + i] - lines.offsets[first]);
+  return part;
+}
 
 std::int64_t EncoderShape::width_in(Site site) const {
   if (site == Site::kAttentionOut) return query_width();
@@ -312,15 +345,48 @@ std::vector<std::int64_t> pooled_lines(const EncoderShape& shape, const RowLayou
   return lines;
 }
 
-at::Tensor encode(const Encoder& encoder, const SlotTable& slots, const EncoderInput& input,
+namespace {
+
+// One forward pass over the layers, with what all of them share.
+struct EncoderPass {
+  const Encoder& encoder;
+  const RowShares& slots;
+  const RowLayout& layout;
+  const RotaryPlan& rotary;
+  const EncoderOptions& options;
+  Lines lines = Lines::kPooled;
+  std::vector<std::int64_t> pooled = pooled_lines(encoder.shape, layout);
+  RowLayout single = one_line_a_row(layout.rows());
+
+  at::Tensor layer(int number, const at::Tensor& x, LayerTape* tape) const {
+    const bool picked = number + 1 == encoder.shape.layers && lines == Lines::kPooled;
+    if (tape != nullptr) tape->lora.assign(slots.parts.size(), {});
+    return forward_layer({encoder, slots, slots.first()[static_cast<std::size_t>(number)], layout,
+                          picked ? single : layout, pooled, rotary, options, number, picked, tape},
+                         x);
+  }
+};
+
+void check_shares(const RowShares& slots, const RowLayout& layout, int layers) {
+  std::int64_t rows = 0;
+  for (const RowShare& share : slots.parts) {
+    YMIR_CHECK(static_cast<int>(share.slots->size()) == layers, "one line of slots per layer");
+    rows += share.rows;
+  }
+  YMIR_CHECK((slots.parts.size() == 1 && rows < 0) || rows == layout.rows(),
+             "shares cover the rows of the batch");
+}
+
+}  // namespace
+
+at::Tensor encode(const Encoder& encoder, const RowShares& slots, const EncoderInput& input,
                   const EncoderOptions& options, EncoderTape* tape) {
   const int layers = encoder.shape.layers;
-  YMIR_CHECK(static_cast<int>(slots.size()) == layers, "one line of slots per layer");
+  check_shares(slots, input.layout, layers);
   YMIR_CHECK((tape != nullptr) == options.keep_tape, "a tape is given exactly when it is kept");
   // Below the lowest trained layer nothing is kept, and nothing is dropped.
   const bool embeddings = trains_embeddings(options.trained);
-  const int lowest =
-      options.keep_inputs || embeddings ? 0 : lowest_trained(slots, options.trained, layers);
+  const int lowest = options.keep_inputs ? 0 : lowest_trained(slots, options.trained, layers);
   EncoderOptions frozen = options;
   if (lowest > 0) frozen.keys = nullptr;
   const std::int64_t prefix = prefix_length(slots);
@@ -329,27 +395,40 @@ at::Tensor encode(const Encoder& encoder, const SlotTable& slots, const EncoderI
     *tape = {};
     tape->layout = input.layout;
     tape->keys = with_prefix(input.layout, prefix);
-    tape->rotary = rotary.table;
-    tape->positions = rotary.positions;
+    tape->rotary = rotary;
     tape->lines = options.lines;
     tape->layers.assign(static_cast<std::size_t>(layers), {});
     tape->lowest = lowest;
     tape->embeddings = embeddings;
+    tape->options = options;
   }
-  const auto pooled = pooled_lines(encoder.shape, input.layout);
-  const RowLayout single = one_line_a_row(input.layout.rows());
-  at::Tensor x = embed(encoder, input, frozen, 0, tape);
-  for (int number = 0; number < layers; ++number) {
-    const auto at = static_cast<std::size_t>(number);
-    const bool keep = tape != nullptr && number >= lowest;
-    const bool picked = number + 1 == layers && options.lines == Lines::kPooled;
-    x = forward_layer(
-        {encoder, slots[at], input.layout, picked ? single : input.layout, pooled, rotary,
-         number >= lowest ? options : frozen, number, picked, keep ? &tape->layers[at] : nullptr},
-        x);
+  const EncoderPass below{encoder, slots, input.layout, rotary, frozen, options.lines};
+  const EncoderPass above{encoder, slots, input.layout, rotary, options, options.lines};
+  const bool known = input.hidden.defined();
+  YMIR_CHECK(!known || input.first_layer <= lowest, "what is known lies below what is trained");
+  at::Tensor x = known ? input.hidden : embed(encoder, input, frozen, 0, tape);
+  const int end = options.only_layers < 0 ? layers : options.only_layers;
+  for (int number = known ? input.first_layer : 0; number < end; ++number) {
+    LayerTape* kept = tape != nullptr && number >= lowest
+                          ? &tape->layers[static_cast<std::size_t>(number)]
+                          : nullptr;
+    if (kept != nullptr && options.recompute) {
+      kept->input = x;
+      kept = nullptr;
+    }
+    x = (number >= lowest ? above : below).layer(number, x, kept);
   }
-  if (!encoder.shape.norm_first) return x;
+  if (!encoder.shape.norm_first || end < layers) return x;
   return norm_lines(encoder.final_norm, x, tape != nullptr ? &tape->final_norm : nullptr);
+}
+
+void run_layer_again(const Encoder& encoder, const RowShares& slots, EncoderTape& tape,
+                     int number) {
+  LayerTape& layer = tape.layers[static_cast<std::size_t>(number)];
+  const at::Tensor x = std::move(layer.input);
+  layer = {};
+  EncoderPass{encoder, slots, tape.layout, tape.rotary, tape.options, tape.lines}.layer(number, x,
+                                                                                        &layer);
 }
 
 }  // namespace ymir

@@ -11,9 +11,11 @@ std::size_t index(Site site) { return static_cast<std::size_t>(site); }
 
 struct LayerBackward {
   const Encoder& encoder;
-  const LayerSlots& slots;
-  LayerSlots* gradients;  // null: none wanted
-  EncoderLayer* weights;  // gradients of trained weights; null: none
+  const RowShares& shares;
+  std::span<SlotTable* const> share_gradients;  // empty: none wanted
+  const LayerSlots& slots;                      // of the first share
+  LayerSlots* gradients;                        // null: none wanted
+  EncoderLayer* weights;                        // gradients of trained weights; null: none
   const SiteObserver& observer;
   const EncoderTape& pass;
   const RowLayout& queries;
@@ -27,17 +29,27 @@ struct LayerBackward {
 
   // Before the frozen product's backward: DoRA's magnitude.
   at::Tensor before(Site site, const at::Tensor& dy) const {
-    return magnitude_backward(tape.lora[index(site)], dy,
+    return magnitude_backward(tape.lora.front()[index(site)], dy,
                               gradients != nullptr ? &gradients->lora[index(site)] : nullptr);
   }
   // What a site owes besides the frozen product: the observer's look, the slot's gradients.
   void site(Site at_site, bool one_line, const at::Tensor& x, const at::Tensor& dy,
             at::Tensor dx) const {
     if (observer) observer(number, at_site, one_line, x, dy);
-    const LoraSlot& slot = slots.lora[index(at_site)];
-    if (!slot || gradients == nullptr) return;
-    lora_backward(slot, tape.lora[index(at_site)], x, dy, gradients->lora[index(at_site)],
-                  std::move(dx));
+    const RowLayout& lines = one_line ? queries : pass.layout;
+    const auto layer_at = static_cast<std::size_t>(number);
+    std::size_t row = 0;
+    for (std::size_t i = 0; i < share_gradients.size(); ++i) {
+      const LoraSlot& slot = (*shares.parts[i].slots)[layer_at].lora[index(at_site)];
+      const RowLayout part = rows_of(lines, shares, i, row);
+      const std::int64_t first = lines.offsets[row], count = part.tokens();
+      row += static_cast<std::size_t>(part.rows());
+      if (!slot) continue;
+      lora_backward(slot, tape.lora[i][index(at_site)], x.narrow(0, first, count),
+                    dy.narrow(0, first, count),
+                    (*share_gradients[i])[layer_at].lora[index(at_site)],
+                    dx.defined() ? dx.narrow(0, first, count) : at::Tensor());
+    }
   }
   void weight(Linear EncoderLayer::* linear, const at::Tensor& x, const at::Tensor& dy) const {
     if (weights != nullptr) linear_gradient(x, dy, weights->*linear);
@@ -89,17 +101,17 @@ struct ProjectionGradients {
 
 void turn_back(const LayerBackward& pass, const ProjectionGradients& g) {
   const EncoderTape& tape = pass.pass;
-  if (!tape.rotary.cosine.defined()) return;
+  if (!tape.rotary.table.cosine.defined()) return;
   const std::int64_t width = pass.encoder.shape.head_width;
-  rotate(tape.rotary, tape.positions, width, true, g.k);
+  rotate(tape.rotary.table, tape.rotary.positions, width, true, g.k);
   if (!pass.picked) {
-    rotate(tape.rotary, tape.positions, width, true, g.q);
+    rotate(tape.rotary.table, tape.rotary.positions, width, true, g.q);
     return;
   }
   std::vector<std::int32_t> positions;
   for (const std::int64_t line : pass.pooled)
-    positions.push_back(tape.positions[static_cast<std::size_t>(line)]);
-  rotate(tape.rotary, positions, width, true, g.q);
+    positions.push_back(tape.rotary.positions[static_cast<std::size_t>(line)]);
+  rotate(tape.rotary.table, positions, width, true, g.q);
 }
 
 ProjectionGradients attention_gradients(const LayerBackward& pass, const at::Tensor& dcontext) {
@@ -229,30 +241,32 @@ at::Tensor backward_norm_first(const LayerBackward& pass, const at::Tensor& dout
 
 bool trains(const NormWeights& norm) { return norm.gain.defined() || norm.bias.defined(); }
 
-}  // namespace
-
-void encode_backward(const Encoder& encoder, const SlotTable& slots, const EncoderInput& input,
-                     EncoderTape& tape, const at::Tensor& dresult, Trained* gradients,
-                     const SiteObserver& observer) {
+// `weights`: gradients of trained weights, null: none.
+void backward(const Encoder& encoder, const RowShares& slots, const EncoderInput& input,
+              EncoderTape& tape, const at::Tensor& dresult, std::span<SlotTable* const> gradients,
+              Encoder* trained, const SiteObserver& observer) {
   const int layers = encoder.shape.layers;
   const auto pooled = pooled_lines(encoder.shape, tape.layout);
   const RowLayout single = one_line_a_row(tape.layout.rows());
-  const bool has_weights = gradients != nullptr && !gradients->weights.layers.empty();
+  const bool has_weights = trained != nullptr && !trained->layers.empty();
   at::Tensor dout = dresult;
   if (encoder.shape.norm_first) {
-    if (gradients != nullptr) norm_gradient(tape.final_norm, dout, gradients->weights.final_norm);
+    if (trained != nullptr) norm_gradient(tape.final_norm, dout, trained->final_norm);
     dout = residual_norm_backward(encoder.final_norm, tape.final_norm, dout).second;
   }
   for (int number = layers - 1; number >= tape.lowest; --number) {
     const auto at = static_cast<std::size_t>(number);
-    EncoderLayer* weights = has_weights ? &gradients->weights.layers[at] : nullptr;
+    EncoderLayer* weights = has_weights ? &trained->layers[at] : nullptr;
     const bool picked = number + 1 == layers && tape.lines == Lines::kPooled;
     const bool need_dx =
         number > tape.lowest || tape.embeddings ||
         (weights != nullptr && encoder.shape.norm_first && trains(weights->attention_norm));
+    if (tape.options.recompute) run_layer_again(encoder, slots, tape, number);
     const LayerBackward pass{encoder,
-                             slots[at],
-                             gradients != nullptr ? &gradients->slots[at] : nullptr,
+                             slots,
+                             gradients,
+                             slots.first()[at],
+                             gradients.empty() ? nullptr : &(*gradients.front())[at],
                              weights,
                              observer,
                              tape,
@@ -266,7 +280,25 @@ void encode_backward(const Encoder& encoder, const SlotTable& slots, const Encod
         encoder.shape.norm_first ? backward_norm_first(pass, dout) : backward_norm_last(pass, dout);
     tape.layers[at] = {};  // the memory goes back before the next layer needs some
   }
-  if (tape.embeddings) embed_backward(encoder, input, tape, dout, gradients->weights);
+  if (tape.embeddings) embed_backward(encoder, input, tape, dout, *trained);
+}
+
+}  // namespace
+
+void encode_backward(const Encoder& encoder, const SlotTable& slots, const EncoderInput& input,
+                     EncoderTape& tape, const at::Tensor& dresult, Trained* gradients,
+                     const SiteObserver& observer) {
+  if (gradients == nullptr)
+    return backward(encoder, slots, input, tape, dresult, {}, nullptr, observer);
+  SlotTable* const own[] = {&gradients->slots};
+  backward(encoder, slots, input, tape, dresult, own, &gradients->weights, observer);
+}
+
+void encode_backward(const Encoder& encoder, const RowShares& slots, const EncoderInput& input,
+                     EncoderTape& tape, const at::Tensor& dresult,
+                     std::span<SlotTable* const> gradients) {
+  YMIR_CHECK(gradients.size() == slots.parts.size(), "gradients of every share");
+  backward(encoder, slots, input, tape, dresult, gradients, nullptr, {});
 }
 
 }  // namespace ymir

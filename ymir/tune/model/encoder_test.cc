@@ -111,7 +111,7 @@ struct Probe {  // a scalar of the encoder's result, and its gradient at the ada
   at::Tensor weights;
 
   double value(const at::Tensor& values, at::Tensor* gradient) const {
-    const RandomKeys keys{7, 2, rows};
+    const RandomKeys keys{7, 2, rows, {}, {}};
     EncoderOptions options;
     options.keep_tape = gradient != nullptr;
     options.hidden = options.attention = dropout;
@@ -179,7 +179,7 @@ TEST(Encoder, DropoutOfARowDoesNotDependOnItsBatchMates) {
   const at::NoGradGuard no_autograd;
   Probe probe = probe_of({"query"}, 0.3, 0);
   const at::Tensor values = trained_values(probe.adapter);
-  const RandomKeys keys{7, 2, probe.rows};
+  const RandomKeys keys{7, 2, probe.rows, {}, {}};
   EncoderOptions options;
   options.hidden = options.attention = probe.dropout;
   options.keys = &keys;
@@ -187,7 +187,7 @@ TEST(Encoder, DropoutOfARowDoesNotDependOnItsBatchMates) {
   alone.layout.offsets.push_back(12);
   alone.ids.assign(probe.input.ids.begin() + 5, probe.input.ids.begin() + 17);
   const std::vector<std::uint32_t> one = {12};
-  const RandomKeys one_key{7, 2, one};
+  const RandomKeys one_key{7, 2, one, {}, {}};
   EncoderOptions alone_options = options;
   alone_options.keys = &one_key;
 

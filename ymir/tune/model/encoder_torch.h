@@ -69,6 +69,19 @@ struct LayerSlots {
 };
 using SlotTable = std::vector<LayerSlots>;
 
+// Whose slots the rows of a batch pass: one job's all rows, or several jobs' each so many of them,
+// in order (grouped LoRA). Everything frozen is computed for all rows at once.
+struct RowShare {
+  std::int64_t rows = 0;
+  const SlotTable* slots = nullptr;
+};
+struct RowShares {
+  std::vector<RowShare> parts{};
+  RowShares(const SlotTable& all) : parts{{-1, &all}} {}  // NOLINT: one job is the usual case
+  explicit RowShares(std::vector<RowShare> several) : parts(std::move(several)) {}
+  const SlotTable& first() const { return *parts.front().slots; }
+};
+
 // What a job trains, at its places in the model: views of a flat block of values, or of gradients.
 struct Trained {
   SlotTable slots{};
@@ -82,6 +95,9 @@ struct EncoderInput {
   std::vector<std::int32_t> ids{};    // [N], < vocabulary
   std::vector<std::int32_t> types{};  // [N] or empty: all 0
   at::Tensor pixels{};                // images instead of ids: f32 [R, channels, size, size]
+  // When known: what reaches layer `first_layer` [N, H]. The layers below are not run.
+  at::Tensor hidden{};
+  int first_layer = 0;
 };
 
 enum class Lines { kPooled, kAll };
@@ -89,6 +105,8 @@ struct EncoderOptions {
   Lines lines = Lines::kPooled;
   bool keep_tape = false;            // a backward will follow
   bool keep_inputs = false;          // of every site, for an observer
+  bool recompute = false;            // the tape keeps each layer's input only
+  int only_layers = -1;              // run so many and return what reaches the next; -1: all
   const Encoder* trained = nullptr;  // weights that will get gradients; null: none
   kernels::Dropout hidden{};         // no keys: none is applied
   kernels::Dropout attention{};
@@ -96,20 +114,26 @@ struct EncoderOptions {
 };
 
 struct LayerTape {
+  at::Tensor input{};        // with recompute, all there is until the backward
   at::Tensor x{}, picked{};  // what the projections read: all lines, and those of the queries
   at::Tensor q{}, k{}, v{}, context{}, middle{}, slope{}, hidden{};
   AttentionTape attention{};
   NormTape attention_norm{}, ffn_norm{};
   at::Tensor keep_out{};  // norm-first: dropout of the second part
   float scale_out = 1;
-  std::array<LoraTape, kNumSites> lora{};
+  std::vector<std::array<LoraTape, kNumSites>> lora{};  // one per share of the rows
   BottleneckTape after_attention{}, after_ffn{};
+};
+// The angles of every position that occurs, and each token's line in that table.
+struct RotaryPlan {
+  RotaryTable table{};
+  std::vector<std::int32_t> positions{};
 };
 struct EncoderTape {
   RowLayout layout{};  // tokens
   RowLayout keys{};    // tokens and prefixes
-  RotaryTable rotary{};
-  std::vector<std::int32_t> positions{};
+  RotaryPlan rotary{};
+  EncoderOptions options{};  // with recompute, whose keys outlive the tape
   Lines lines = Lines::kPooled;
   std::vector<LayerTape> layers{};  // below the lowest trained layer: empty
   NormTape embedding_norm{}, final_norm{};
@@ -125,12 +149,24 @@ using SiteObserver = std::function<void(int layer, Site site, bool picked, const
                                         const at::Tensor& dy)>;
 
 // [R, H], or with Lines::kAll [N, H]. `encoder`: with the trained weights in place.
-at::Tensor encode(const Encoder& encoder, const SlotTable& slots, const EncoderInput& input,
+at::Tensor encode(const Encoder& encoder, const RowShares& slots, const EncoderInput& input,
                   const EncoderOptions& options, EncoderTape* tape);
 // Adds to `gradients` (may be null); `observer` may be empty.
 void encode_backward(const Encoder& encoder, const SlotTable& slots, const EncoderInput& input,
                      EncoderTape& tape, const at::Tensor& dresult, Trained* gradients,
                      const SiteObserver& observer);
+// The same for several jobs with LoRA alone: each share's gradients go to a table of its own.
+void encode_backward(const Encoder& encoder, const RowShares& slots, const EncoderInput& input,
+                     EncoderTape& tape, const at::Tensor& dresult,
+                     std::span<SlotTable* const> gradients);
+// With recompute: fills a layer's tape again from its input.
+void run_layer_again(const Encoder& encoder, const RowShares& slots, EncoderTape& tape, int number);
+// The layout of the rows of one share, the first of which is row `first` of `lines`.
+RowLayout rows_of(const RowLayout& lines, const RowShares& shares, std::size_t share,
+                  std::size_t first);
+// The lowest layer with a slot or a trained weight, 0 when embeddings are trained; the number of
+// layers when nothing is.
+int lowest_trained(const RowShares& slots, const Encoder* trained, int layers);
 
 // Line numbers of the rows' pooled vectors among their tokens.
 std::vector<std::int64_t> pooled_lines(const EncoderShape& shape, const RowLayout& layout);

@@ -1,8 +1,6 @@
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/sum.h>
 
@@ -29,11 +27,13 @@ kernels::Norm row_norm(const NormWeights& norm, std::int64_t width) {
 
 }  // namespace
 
-Linear Linear::slice(std::int64_t first, std::int64_t count) const {
+Linear Linear::slice(std::int64_t begin, std::int64_t count) const {
   Linear part;
-  part.weight = weight.narrow(0, first, count);
-  if (weight16.defined()) part.weight16 = weight16.narrow(0, first, count);
-  if (bias.defined()) part.bias = bias.narrow(0, first, count);
+  part.weight = weight.narrow(0, begin, count);
+  if (weight16.defined()) part.weight16 = weight16.narrow(0, begin, count);
+  if (bias.defined()) part.bias = bias.narrow(0, begin, count);
+  part.packed = packed;
+  part.first = first + begin;
   return part;
 }
 
@@ -41,36 +41,18 @@ at::Tensor in_f32(const at::Tensor& weight) {
   return weight.scalar_type() == at::kFloat ? weight : weight.to(at::kFloat);
 }
 
-at::Tensor product(const at::Tensor& x, const Linear& linear) {
-  if (linear.weight16.defined())
-    return at::mm(x.to(at::kBFloat16), linear.weight16.t()).to(at::kFloat);
-  return at::mm(x, in_f32(linear.weight).t());
-}
-
-at::Tensor product_with_bias(const at::Tensor& x, const Linear& linear) {
-  if (!linear.bias.defined()) return product(x, linear);
-  if (linear.weight16.defined()) return product(x, linear).add_(linear.bias);
-  return at::addmm(linear.bias, x, in_f32(linear.weight).t());
-}
-
-at::Tensor product_backward(const at::Tensor& dy, const Linear& linear, at::Tensor into) {
-  if (linear.weight16.defined()) {
-    at::Tensor dx = at::mm(dy.to(at::kBFloat16), linear.weight16).to(at::kFloat);
-    return into.defined() ? into.add_(dx) : dx;
-  }
-  if (!into.defined()) return at::mm(dy, in_f32(linear.weight));
-  return into.addmm_(dy, in_f32(linear.weight));
-}
-
-void multiply_add(at::Tensor c, const at::Tensor& a, const at::Tensor& b, double alpha,
-                  double beta) {
-  c.addmm_(a, b, beta, alpha);
-}
-
 RowLayout one_line_a_row(std::int64_t rows) {
   RowLayout layout;
   for (std::int64_t row = 1; row <= rows; ++row) layout.offsets.push_back(row);
   return layout;
+}
+
+RandomKeys RandomKeys::part(std::size_t first, std::size_t count) const {
+  RandomKeys part = *this;
+  part.rows = rows.subspan(first, count);
+  if (!seeds.empty()) part.seeds = seeds.subspan(first, count);
+  if (!epochs.empty()) part.epochs = epochs.subspan(first, count);
+  return part;
 }
 
 std::uint32_t random_site(Purpose purpose, int layer, int head) {
@@ -85,8 +67,7 @@ at::Tensor row_mask(const RowLayout& layout, std::int64_t width, const RandomKey
   at::parallel_for(0, layout.rows(), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const auto r = static_cast<std::size_t>(row);
-      const kernels::DropoutKey key{keys.seed, keys.rows[r], keys.epoch, site};
-      kernels::dropout_mask(key, dropout, layout.length(row) * width,
+      kernels::dropout_mask(keys.key(r, site), dropout, layout.length(row) * width,
                             out + layout.offsets[r] * width);
     }
   });

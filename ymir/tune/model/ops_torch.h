@@ -1,13 +1,17 @@
 // Operations of an encoder layer on tensors, each with its hand-written backward. No autograd: the
 // saved values are named, gradients go where the caller says (one buffer per task), and frozen
 // weights cost nothing in the backward. Activations are f32, row-major, contiguous unless a stride
-// is spoken of; matrix products read bf16 copies of the frozen weights when the site has one.
+// is spoken of; matrix products read bf16 copies of the frozen weights when the site has one. On a
+// CPU with matrix units for bf16 they run in bf16; elsewhere in f32, which is as fast and rounds
+// less.
 // Not thread-safe with itself on the same tensors; parallel inside through at::parallel_for.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -26,12 +30,23 @@ struct RowLayout {
 };
 RowLayout one_line_a_row(std::int64_t rows);
 
+// A weight in the form that our own products read (gemm.h), each way made at its first use. Shared
+// by all copies and slices of its Linear.
+struct PackedWeight {
+  at::Tensor source{};    // [out, in]
+  at::Tensor forward{};   // panels of outputs
+  at::Tensor backward{};  // panels of inputs
+};
+
 // A frozen linear map y = x W^T + b.
 struct Linear {
   at::Tensor weight{};    // [out, in] in f32, or bf16 or f16 as the model's file is
   at::Tensor weight16{};  // the same in bf16; undefined: products in f32
   at::Tensor bias{};      // f32 [out]; undefined: none
-  Linear slice(std::int64_t first, std::int64_t count) const;  // of the outputs
+  std::shared_ptr<PackedWeight> packed{};  // null: each product puts the weight into that form
+  std::int64_t first = 0;                  // its line of the packed weight
+  const at::Tensor& values() const { return weight16.defined() ? weight16 : weight; }
+  Linear slice(std::int64_t begin, std::int64_t count) const;  // of the outputs
 };
 
 // A frozen weight as f32; a copy for the moment where it is kept in half precision.
@@ -46,12 +61,21 @@ at::Tensor product_backward(const at::Tensor& dy, const Linear& linear, at::Tens
 // c = alpha a b + beta c on 2-D tensors of any strides (c: unit stride in one dimension).
 void multiply_add(at::Tensor c, const at::Tensor& a, const at::Tensor& b, double alpha,
                   double beta);
+at::Tensor times(const at::Tensor& a, const at::Tensor& b);
 
 // Where random decisions of one forward pass come from.
 struct RandomKeys {
   std::uint64_t seed = 0;
   std::uint32_t epoch = 0;
   std::span<const std::uint32_t> rows{};  // one per row of the batch
+  // One per row too, where the rows come from several jobs; else empty.
+  std::span<const std::uint64_t> seeds{};
+  std::span<const std::uint32_t> epochs{};
+  kernels::DropoutKey key(std::size_t row, std::uint32_t site) const {
+    return {seeds.empty() ? seed : seeds[row], rows[row], epochs.empty() ? epoch : epochs[row],
+            site};
+  }
+  RandomKeys part(std::size_t first, std::size_t count) const;
 };
 // Purposes keep the counters of different uses apart: site = purpose << 24 | layer << 8 | head.
 enum class Purpose : std::uint32_t { kEmbedding, kAttention, kAttentionOut, kFfnOut, kHead, kLora };

@@ -95,9 +95,9 @@ at::Tensor kept_probabilities(const AttentionShape& shape, const RandomKeys& ran
   const std::int64_t size = p.size(1) * p.size(2);
   at::Tensor keep = at::empty(p.sizes(), at::kByte);
   for (int head = 0; head < shape.heads; ++head)
-    kernels::dropout_mask({random.seed, random.rows[static_cast<std::size_t>(row)], random.epoch,
-                           random_site(Purpose::kAttention, layer, head)},
-                          dropout, size, keep.mutable_data_ptr<std::uint8_t>() + head * size);
+    kernels::dropout_mask(
+        random.key(static_cast<std::size_t>(row), random_site(Purpose::kAttention, layer, head)),
+        dropout, size, keep.mutable_data_ptr<std::uint8_t>() + head * size);
   return at::where(keep.to(p.device()).to(at::kBool), p, -p);
 }
 

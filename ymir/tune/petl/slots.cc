@@ -4,7 +4,6 @@
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/sum.h>
 
@@ -17,7 +16,7 @@ void lora_add(const LoraSlot& slot, const RowLayout& layout, const at::Tensor& x
     keep = row_mask(layout, x.size(1), *keys, slot.random_site, slot.dropout);
     input = masked(x, keep, slot.dropout.scale);
   }
-  const at::Tensor low = at::mm(input, slot.a.t());
+  const at::Tensor low = times(input, slot.a.t());
   if (tape != nullptr) *tape = {low, keep, {}, {}, {}};
   if (!slot.magnitude.defined()) {
     multiply_add(y, low, slot.b.t(), slot.scale, 1);
@@ -53,14 +52,14 @@ at::Tensor magnitude_backward(const LoraTape& tape, const at::Tensor& dy,
 
 void lora_backward(const LoraSlot& slot, const LoraTape& tape, const at::Tensor& x,
                    const at::Tensor& dy, const LoraSlot& gradient, at::Tensor dx) {
-  const at::Tensor dlow = at::mm(dy, slot.b);
+  const at::Tensor dlow = times(dy, slot.b);
   multiply_add(gradient.b, dy.t(), tape.low, slot.scale, 1);
   multiply_add(gradient.a, dlow.t(), masked(x, tape.keep, slot.dropout.scale), slot.scale, 1);
   if (!dx.defined()) return;
   if (!tape.keep.defined()) {
     multiply_add(dx, dlow, slot.a, slot.scale, 1);
   } else {
-    dx.add_(masked(at::mm(dlow, slot.a), tape.keep, slot.dropout.scale), slot.scale);
+    dx.add_(masked(times(dlow, slot.a), tape.keep, slot.dropout.scale), slot.scale);
   }
   if (!tape.frozen.weight.defined()) return;
   // The frozen product's backward took W^T f dy for both shares of x; of (f - 1) dy the dropped
@@ -70,7 +69,7 @@ void lora_backward(const LoraSlot& slot, const LoraTape& tape, const at::Tensor&
 }
 
 void bottleneck_add(const BottleneckSlot& slot, at::Tensor y, BottleneckTape* tape) {
-  const at::Tensor z = at::mm(y, slot.down.t());
+  const at::Tensor z = times(y, slot.down.t());
   const at::Tensor hidden = activation(Activation::kGelu, false, z, slot.down_bias,
                                        tape != nullptr ? &tape->slope : nullptr);
   if (tape != nullptr) {
@@ -85,7 +84,7 @@ at::Tensor bottleneck_backward(const BottleneckSlot& slot, const BottleneckTape&
                                const at::Tensor& dy, const BottleneckSlot& gradient) {
   multiply_add(gradient.up, dy.t(), tape.hidden, 1, 1);
   gradient.up_bias.add_(dy.sum(0));
-  const at::Tensor dz = activation_backward(false, at::mm(dy, slot.up), tape.slope);
+  const at::Tensor dz = activation_backward(false, times(dy, slot.up), tape.slope);
   multiply_add(gradient.down, dz.t(), tape.y, 1, 1);
   gradient.down_bias.add_(dz.sum(0));
   return at::addmm(dy, dz, slot.down);

@@ -11,6 +11,7 @@
 #include "ymir/base/hash.h"
 #include "ymir/base/log.h"
 #include "ymir/core/codec.h"
+#include "ymir/tune/model/gemm.h"
 #include "ymir/tune/model/plain_torch.h"
 #include "ymir/tune/trainer/export_torch.h"
 #include "ymir/tune/trainer/job_run_torch.h"
@@ -63,6 +64,10 @@ Result<TaskSetup> setup_of(const JobSpec& spec, const JobData& data, const Backb
 
 Moments on(const Moments& moments, at::Device device) {
   return {moments.m.to(device), moments.v.to(device)};
+}
+
+std::uint32_t current_epoch(const JobRun& job) {
+  return static_cast<std::uint32_t>(job.task.step / job.per_epoch);
 }
 
 // What CUDA's allocator throws, the C++ library's, and the CPU allocator's plain error.
@@ -151,6 +156,33 @@ Result<> resume(JobRun& job, const RunContext& context) {
   job.saved_step = job.progress.step;
   if (job.progress.lineage) job.partner = job.progress.lineage->source;
   return Ok{};
+}
+
+// Where a prefix of layers is frozen, its outputs are kept (frozen_outputs_torch.h).
+void begin_above_frozen(JobRun& job, const RunContext& context) {
+  job.train = job.data->train;
+  job.validation = job.data->validation;
+  if (context.frozen == nullptr || !kernels::has_gemm() || is_plain(job.task.adapter)) return;
+  const Trained trained = bind(job.task.setup.adapter, job.task.adapter);
+  const int layers = context.encoder.shape.layers;
+  const int frozen = lowest_trained(trained.slots, &trained.weights, layers);
+  if (frozen < 1 || frozen >= layers) return;
+  const std::string key =
+      fmt::format("{} {} {}", context.backbone.files.key, context.numerics, job.data->key);
+  const auto begun = [&](const EvaluationRows& rows, const char* name) {
+    return with_frozen_outputs(rows, context.frozen->of(key + name, frozen, rows.lengths.size()),
+                               context.encoder);
+  };
+  job.train = begun(job.train, " train");
+  // Answers are written token by token, from other inputs than the rows.
+  if (job.task.setup.kind != TaskKind::kLanguageModel)
+    job.validation = begun(job.validation, " validation");
+  log::debug("{}: {} frozen layers are run once a row", to_string(job.order.job), frozen);
+}
+
+Batch next_batch(const JobRun& job) {
+  const auto index = static_cast<std::uint32_t>(job.task.step % job.per_epoch);
+  return job.train.batch(job.batches->batch(current_epoch(job), index));
 }
 
 double epoch_of(const JobRun& job) {
@@ -247,6 +279,7 @@ Result<std::unique_ptr<JobRun>> prepare_job(const TaskOrder& order,
   } else {
     YMIR_TRY(resume(*job, context));
   }
+  begin_above_frozen(*job, context);
   YMIR_TRY(make_folders(order.folder));
   YMIR_TRY_ASSIGN(MetricsFile metrics,
                   MetricsFile::open(order.folder + "/metrics.jsonl", job->task.step));
@@ -255,16 +288,21 @@ Result<std::unique_ptr<JobRun>> prepare_job(const TaskOrder& order,
 }
 
 Result<TaskGradient> next_gradient(JobRun& job, const RunContext& context) {
-  const auto epoch = static_cast<std::uint32_t>(job.task.step / job.per_epoch);
-  const auto index = static_cast<std::uint32_t>(job.task.step % job.per_epoch);
-  const Batch batch = job.data->train.batch(job.batches->batch(epoch, index));
+  const Batch batch = next_batch(job);
   std::int64_t& micro_rows = job.progress.micro_rows;
   while (true) {
     try {
-      return gradient_of(job.task, context.encoder, batch, epoch, micro_rows);
+      return gradient_of(job.task, context.encoder, batch, current_epoch(job), micro_rows,
+                         job.recompute);
     } catch (const std::exception& e) {
       if (!is_out_of_memory(e)) throw;
       const std::int64_t rows = micro_rows > 0 ? micro_rows : batch.num_rows();
+      if (rows <= 1 && !job.recompute) {
+        job.recompute = true;
+        log::warning("{}: memory ran out in step {} with one row; layers run again in the backward",
+                     to_string(job.order.job), job.task.step + 1);
+        continue;
+      }
       if (rows <= 1)
         return Error{ErrorCode::kExhausted,
                      fmt::format("does_not_fit: one row of step {} needs more memory than there is",
@@ -274,6 +312,33 @@ Result<TaskGradient> next_gradient(JobRun& job, const RunContext& context) {
                    to_string(job.order.job), job.task.step + 1, micro_rows);
     }
   }
+}
+
+Result<std::vector<TaskGradient>> next_gradients(const std::vector<std::unique_ptr<JobRun>>& jobs,
+                                                 const RunContext& context) {
+  const bool fits = std::all_of(jobs.begin(), jobs.end(), [](const auto& job) {
+    return job->progress.micro_rows == 0 && !job->recompute;
+  });
+  if (fits) {
+    std::vector<Batch> batches;
+    for (const auto& job : jobs) batches.push_back(next_batch(*job));
+    std::vector<TaskBatch> parts;
+    for (std::size_t i = 0; i < jobs.size(); ++i)
+      parts.push_back({jobs[i]->task, batches[i], current_epoch(*jobs[i])});
+    try {
+      return gradients_of(parts, context.encoder);
+    } catch (const std::exception& e) {
+      if (!is_out_of_memory(e)) throw;
+      log::warning("memory ran out for {} jobs in one pass; this step takes them in turn",
+                   jobs.size());
+    }
+  }
+  std::vector<TaskGradient> gradients;
+  for (const auto& job : jobs) {
+    YMIR_TRY_ASSIGN(TaskGradient gradient, next_gradient(*job, context));
+    gradients.push_back(std::move(gradient));
+  }
+  return gradients;
 }
 
 Result<> book_step(JobRun& job, const RunContext& context, const TaskGradient& gradient,
@@ -308,7 +373,7 @@ Result<std::optional<Evaluation>> evaluate_job(JobRun& job, const RunContext& co
   if ((!due && !forced) || !progress.ended.empty()) return std::optional<Evaluation>{};
   Evaluation evaluation;
   YMIR_TRY_ASSIGN(evaluation.metrics,
-                  score(job, context, job.task.adapter, job.task.head, job.data->validation));
+                  score(job, context, job.task.adapter, job.task.head, job.validation));
   evaluation.step = progress.step;
   evaluation.epoch = epoch_of(job);
   evaluation.samples = progress.samples;
@@ -323,7 +388,7 @@ Result<std::optional<Evaluation>> evaluate_job(JobRun& job, const RunContext& co
   if (note_evaluation(progress, job.order.spec, evaluation, job.total))
     job.best = {job.task.adapter.clone(), job.task.head.clone()};
   context.reports.event(event);
-  if (const auto timing = step_timing(job, context))
+  if (const auto timing = step_timing(job, context); timing && !context.together)
     context.reports.event(StepTimed{job.order.job, context.run, *timing});
   return std::optional(evaluation);
 }

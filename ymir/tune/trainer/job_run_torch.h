@@ -12,6 +12,7 @@
 #include "ymir/tune/model/backbone_torch.h"
 #include "ymir/tune/session.h"
 #include "ymir/tune/trainer/checkpoint_torch.h"
+#include "ymir/tune/trainer/frozen_outputs_torch.h"
 #include "ymir/tune/trainer/job_data_torch.h"
 #include "ymir/tune/trainer/metrics_file.h"
 #include "ymir/tune/trainer/progress.h"
@@ -28,16 +29,20 @@ struct RunContext {
   std::string numerics{};
   const RunReports& reports;
   const StopFlag& stop;
+  FrozenOutputsStore* frozen = nullptr;  // null: nothing is kept
+  bool together = false;                 // several jobs of their own in one pass
 };
 
 struct JobRun {
   TaskOrder order{};
   std::shared_ptr<const JobData> data{};
+  EvaluationRows train{}, validation{};  // of data, begun at the lowest trained layer if that helps
   std::string settings_hash{};
   Task task{};
   Progress progress{};
   BestTensors best{};
   std::optional<Moments> saved_joint{};  // of the checkpoint it resumed from
+  bool recompute = false;  // memory ran out with one row: layers run again in the backward
   std::unique_ptr<BatchOrder> batches{};
   std::int64_t per_epoch = 1, total = 1, interval = 1, points = 1;
   std::unique_ptr<MetricsFile> metrics{};
@@ -56,9 +61,12 @@ Result<std::unique_ptr<JobRun>> prepare_job(const TaskOrder& order,
                                             const RunContext& context);
 
 // The gradient of the batch that the job's step stands at. When memory runs out the step is taken
-// again in halves, down to one row (tuner.md 7.10): the same global batch. kExhausted: one row does
-// not fit.
+// again in halves, down to one row (tuner.md 7.10): the same global batch; then with layers that
+// run again in the backward. kExhausted: one row does not fit.
 Result<TaskGradient> next_gradient(JobRun& job, const RunContext& context);
+// Those of several jobs in one pass; one after another when memory runs out.
+Result<std::vector<TaskGradient>> next_gradients(const std::vector<std::unique_ptr<JobRun>>& jobs,
+                                                 const RunContext& context);
 // Books a step that update_task or update_pair has made: loss, time, reports.
 Result<> book_step(JobRun& job, const RunContext& context, const TaskGradient& gradient,
                    bool updated, double seconds);

@@ -42,7 +42,25 @@ bool same_slots(const AdapterPlan& a, const AdapterPlan& b) {
                     });
 }
 
+// Every job's next step from one pass; its time is each one's by tokens.
+Result<> take_step_together(RunMembers& members, const RunContext& context) {
+  const Clock clock;
+  YMIR_TRY_ASSIGN(auto gradients, next_gradients(members.jobs, context));
+  std::vector<bool> updated;
+  double tokens = 0;
+  for (std::size_t i = 0; i < members.jobs.size(); ++i) {
+    updated.push_back(update_task(members.jobs[i]->task, gradients[i]));
+    tokens += static_cast<double>(gradients[i].tokens);
+  }
+  const double seconds = clock.seconds();
+  for (std::size_t i = 0; i < members.jobs.size(); ++i)
+    YMIR_TRY(book_step(*members.jobs[i], context, gradients[i], updated[i],
+                       seconds * static_cast<double>(gradients[i].tokens) / tokens));
+  return Ok{};
+}
+
 Result<> take_step(RunMembers& members, const RunContext& context) {
+  if (!members.pair && members.jobs.size() > 1) return take_step_together(members, context);
   const Clock clock;
   JobRun& first = *members.jobs.front();
   YMIR_TRY_ASSIGN(TaskGradient g, next_gradient(first, context));
@@ -78,6 +96,7 @@ bool checkpoint_due(const JobRun& job) {
 
 Result<> join(RunMembers& members, const RunContext& context) {
   JobRun &a = *members.jobs.front(), &b = *members.jobs.back();
+  members.pair = true;
   a.partner = b.order.job;
   b.partner = a.order.job;
   if (!same_slots(a.task.setup.adapter, b.task.setup.adapter))
@@ -102,6 +121,17 @@ Result<> join(RunMembers& members, const RunContext& context) {
   return Ok{};
 }
 
+Result<> check_together(const RunMembers& members) {
+  const JobRun& first = *members.jobs.front();
+  for (const auto& job : members.jobs)
+    if (const std::string why = cannot_share_a_pass(first.task.setup, job->task.setup);
+        !why.empty())
+      return Error{ErrorCode::kConflict,
+                   fmt::format("{} and {} can't pass the backbone together: {}",
+                               to_string(first.order.job), to_string(job->order.job), why)};
+  return Ok{};
+}
+
 Result<RunEnd> train(RunMembers& members, const RunContext& context, const ProfileLimit& limit) {
   const at::NoGradGuard no_autograd;
   const Clock clock;
@@ -111,7 +141,9 @@ Result<RunEnd> train(RunMembers& members, const RunContext& context, const Profi
     if (ended) {
       const bool all = std::all_of(members.jobs.begin(), members.jobs.end(),
                                    [](const auto& job) { return !job->progress.ended.empty(); });
-      return all ? RunEnd::kFinished : RunEnd::kPartnerFinished;
+      if (all) return RunEnd::kFinished;
+      if (members.pair) return RunEnd::kPartnerFinished;
+      std::erase_if(members.jobs, [](const auto& job) { return !job->progress.ended.empty(); });
     }
     if (limit.met(steps, clock.seconds())) return RunEnd::kProfileDone;
     const StopWish wish = context.stop();
@@ -129,7 +161,7 @@ Result<RunEnd> train(RunMembers& members, const RunContext& context, const Profi
                     [](const auto& job) { return checkpoint_due(*job); }) &&
         std::all_of(members.jobs.begin(), members.jobs.end(),
                     [](const auto& job) { return job->progress.ended.empty(); }))
-      YMIR_TRY(leave(members, context, members.jobs.size() == 2));
+      YMIR_TRY(leave(members, context, members.pair));
   }
 }
 

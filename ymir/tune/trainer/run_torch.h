@@ -1,4 +1,6 @@
-// The course of one run: steps, evaluations, checkpoints, the end. One task, or a spatial pair.
+// The course of one run: steps, evaluations, checkpoints, the end. One task, a spatial pair, or
+// several tasks of their own whose rows pass the backbone as one batch; of these the others go on
+// when one ends.
 #pragma once
 
 #include "ymir/tune/trainer/job_run_torch.h"
@@ -6,13 +8,16 @@
 namespace ymir {
 
 struct RunMembers {
-  std::vector<std::unique_ptr<JobRun>> jobs{};  // one or two
-  JointState joint{};                           // of a pair
+  std::vector<std::unique_ptr<JobRun>> jobs{};
+  bool pair = false;   // two jobs share an adapter; else each has its own
+  JointState joint{};  // of a pair
 };
 
 // Binds two prepared jobs to one adapter. kConflict: other method or sites, or progress that was
 // not made together.
 Result<> join(RunMembers& members, const RunContext& context);
+// Whether the jobs can pass the backbone as one batch. kConflict: why not.
+Result<> check_together(const RunMembers& members);
 
 // How long a profile may train: no step at all when `steps` is 0 (it only measures and probes).
 struct ProfileLimit {

@@ -69,6 +69,7 @@ struct Session::State {
   SessionOptions options{};
   std::list<LoadedModel> models{};  // newest use first
   std::list<LoadedData> data{};
+  FrozenOutputsStore frozen{options.frozen_outputs};
   static constexpr std::size_t kMaxData = 16;
 
   struct Found {
@@ -125,7 +126,8 @@ namespace {
 
 Result<> check_order(const StartRun& order) {
   const std::size_t wanted = order.mode == Mode::kSpatial ? 2 : 1;
-  if (order.tasks.size() != wanted)
+  const bool may_be_more = order.mode == Mode::kNormal && !order.profile;
+  if (order.tasks.size() < wanted || (order.tasks.size() > wanted && !may_be_more))
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("a {} run has {} task(s): {}", to_string(order.mode), wanted,
                              order.tasks.size())};
@@ -140,7 +142,7 @@ Result<> check_order(const StartRun& order) {
       return Error{ErrorCode::kInvalidArgument, fmt::format("batch must be >= 1: {}", train.batch)};
     if (task.spec.model != order.tasks.front().spec.model ||
         train.precision != order.tasks.front().spec.train.precision)
-      return Error{ErrorCode::kConflict, "a spatial pair shares model and precision"};
+      return Error{ErrorCode::kConflict, "jobs of one run share model and precision"};
   }
   return Ok{};
 }
@@ -168,8 +170,7 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   YMIR_TRY(options.validate());
   YMIR_TRY(find_device(options.device));
   YMIR_TRY(make_folders(options.cache));
-  auto state = std::make_unique<State>();
-  state->options = options;
+  auto state = std::make_unique<State>(State{.options = options});
   try {
     at::set_num_interop_threads(1);
     at::set_num_threads(options.num_threads);
@@ -196,7 +197,7 @@ Result<> carry_out(RunMembers& members, const RunContext& context, const StartRu
     case RunEnd::kStoppedNow:
       return Error{ErrorCode::kUnavailable, "told to stop at once"};
     case RunEnd::kStopped:
-      YMIR_TRY(leave(members, context, members.jobs.size() == 2));
+      YMIR_TRY(leave(members, context, members.pair));
       break;
     case RunEnd::kFinished:
       why = "finished";
@@ -240,7 +241,9 @@ Result<> Session::run(const StartRun& order, const RunReports& reports, const St
                            order.mode,
                            numerics.text(),
                            reports,
-                           stop};
+                           stop,
+                           &state_->frozen,
+                           order.mode == Mode::kNormal && order.tasks.size() > 1};
   RunMembers members;
   bool data_loaded = true;
   for (const TaskOrder& task : order.tasks) {
@@ -248,7 +251,8 @@ Result<> Session::run(const StartRun& order, const RunReports& reports, const St
     YMIR_TRY_ASSIGN(auto job, prepare_job(task, std::move(data), context));
     members.jobs.push_back(std::move(job));
   }
-  if (members.jobs.size() == 2) YMIR_TRY(join(members, context));
+  if (order.mode == Mode::kSpatial) YMIR_TRY(join(members, context));
+  if (context.together) YMIR_TRY(check_together(members));
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const StartKind how = !found.was_loaded ? StartKind::kCold

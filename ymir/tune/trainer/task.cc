@@ -1,5 +1,6 @@
 #include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "ymir/tune/model/plain_torch.h"
@@ -56,6 +57,27 @@ void follow(const TrainSpec& train, const at::Tensor& gradient, Moments& moments
 }  // namespace
 
 Moments zero_moments(const ParameterLayout& layout) { return {layout.zeros(), layout.zeros()}; }
+
+std::string cannot_share_a_pass(const TaskSetup& a, const TaskSetup& b) {
+  const auto is_plain_lora = [](const TaskSetup& setup) {
+    return !setup.adapter.lora.empty() && setup.adapter.weights.empty() &&
+           setup.adapter.bottlenecks.empty() && !setup.adapter.prefix &&
+           std::none_of(setup.adapter.lora.begin(), setup.adapter.lora.end(),
+                        [](const AdapterPlan::LoraPlace& place) { return place.magnitude; });
+  };
+  if (!is_plain_lora(a) || !is_plain_lora(b)) return "only LoRA without magnitudes can";
+  if (a.kind == TaskKind::kLanguageModel || b.kind == TaskKind::kLanguageModel)
+    return "language models can't";
+  if (a.hidden.threshold != b.hidden.threshold || a.attention.threshold != b.attention.threshold)
+    return "they drop out at different rates";
+  const auto lowest = [](const TaskSetup& setup) {
+    int layer = setup.adapter.layers;
+    for (const auto& place : setup.adapter.lora) layer = std::min(layer, place.layer);
+    return layer;
+  };
+  if (lowest(a) != lowest(b)) return "their lowest adapted layers differ";
+  return "";
+}
 
 bool clip(TaskGradient& gradient, double limit) {
   if (!std::isfinite(gradient.norm) || !std::isfinite(gradient.loss_sum)) return false;

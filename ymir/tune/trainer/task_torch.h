@@ -51,9 +51,22 @@ struct TaskGradient {
 
 // The gradient of one global batch. `epoch` keys the dropout. More than `micro_rows` rows (0: no
 // limit) are taken in equal shares one after another: the same sum, divided once by the batch's
-// number of valid rows or tokens.
+// number of valid rows or tokens. `recompute`: layers run again in the backward instead of keeping
+// what they computed; the same bits for less memory and a third more time.
 TaskGradient gradient_of(const Task& task, const Encoder& encoder, const Batch& batch,
-                         std::uint32_t epoch, std::int64_t micro_rows = 0);
+                         std::uint32_t epoch, std::int64_t micro_rows = 0, bool recompute = false);
+// Gradients of several jobs' batches in one pass over the backbone, each equal to what gradient_of
+// gives for it alone: within rounding, and bit for bit within an ExactRows. Only for jobs of which
+// cannot_share_a_pass says nothing.
+struct TaskBatch {
+  const Task& task;
+  const Batch& batch;
+  std::uint32_t epoch = 0;
+};
+std::vector<TaskGradient> gradients_of(std::span<const TaskBatch> parts, const Encoder& encoder);
+// LoRA without magnitudes, no weights of the backbone, pooled results, the same dropout and the
+// same lowest layer. Empty: yes; else why not.
+std::string cannot_share_a_pass(const TaskSetup& a, const TaskSetup& b);
 // Scales to the task's own clip norm. False: not finite, the update must be skipped.
 bool clip(TaskGradient& gradient, double limit);
 

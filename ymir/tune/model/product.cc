@@ -1,0 +1,233 @@
+// Matrix products of the encoder. Our own kernel (gemm.h), where the CPU has it, takes those with
+// bf16 weights on a CPU without matrix units, all within an ExactRows, and the small ones of
+// adapters. The others, and all on other CPUs, are ATen's mm, which is also the readable form.
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+
+#include <algorithm>
+
+#include "ymir/base/result.h"
+#include "ymir/tune/model/exact_rows_torch.h"
+#include "ymir/tune/model/gemm.h"
+#include "ymir/tune/model/plain_torch.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace ymir {
+namespace {
+
+thread_local int exact_rows = 0;
+
+constexpr std::int64_t kBlockTiles = 11;  // 99 rows: a block of both factors fits the L2 cache
+constexpr double kSmallWork = 1 << 20;    // multiply-adds that are not worth another thread
+
+// Matrix units for bf16 (AMX). Without them a product in bf16 is no faster than one in f32.
+bool has_bf16_units() {
+#if defined(__x86_64__)
+  static const bool has = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 22 & 1) != 0 && (d >> 24 & 1) != 0;
+  }();
+  return has;
+#else
+  return false;
+#endif
+}
+
+// Whether products of this tensor run through our kernel.
+bool is_own(const at::Tensor& x) {
+  return kernels::has_gemm() && !is_plain(x) && x.scalar_type() == at::kFloat;
+}
+bool is_own(const at::Tensor& x, const Linear& linear) {
+  const bool wanted = linear.weight16.defined() ? !has_bf16_units() : exact_rows > 0;
+  return wanted && is_own(x) && x.stride(1) == 1;
+}
+
+at::Tensor floats(std::int64_t count) { return at::empty({count}, at::kFloat); }
+
+// A matrix [k, n] as panels.
+at::Tensor packed(const at::Tensor& matrix) {
+  const at::Tensor b = matrix.scalar_type() == at::kHalf ? in_f32(matrix) : matrix;
+  const std::int64_t k = b.size(0), n = b.size(1);
+  at::Tensor out = floats(kernels::packed_size(k, n));
+  float* to = out.mutable_data_ptr<float>();
+  const std::int64_t panels = (n + kernels::kPanel - 1) / kernels::kPanel;
+  const auto each =
+      std::max<std::int64_t>(1, (1 << 15) / (kernels::kPanel * std::max<std::int64_t>(1, k)));
+  at::parallel_for(0, panels, each, [&](std::int64_t begin, std::int64_t end) {
+    if (b.scalar_type() == at::kBFloat16) {
+      const auto* bits = static_cast<const std::uint16_t*>(b.const_data_ptr());
+      kernels::pack(kernels::Strided16{bits, b.stride(0), b.stride(1)}, k, n, begin, end, to);
+    } else {
+      kernels::pack(kernels::Strided{b.const_data_ptr<float>(), b.stride(0), b.stride(1)}, k, n,
+                    begin, end, to);
+    }
+  });
+  return out;
+}
+
+// The panels of a weight, with what must stay alive while they are read.
+struct WeightPanels {
+  at::Tensor memory{};
+  kernels::Panels panels{};
+};
+
+// As the second factor of x W^T: [in, out].
+WeightPanels forward_panels(const Linear& linear) {
+  const at::Tensor& w = linear.values();
+  const std::int64_t step = kernels::kPanel * w.size(1);
+  if (linear.packed == nullptr || linear.first % kernels::kPanel != 0) {
+    const at::Tensor memory = packed(w.t());
+    return {memory, {memory.const_data_ptr<float>(), step, kernels::kPanel}};
+  }
+  at::Tensor& memory = linear.packed->forward;
+  if (!memory.defined()) memory = packed(linear.packed->source.t());
+  return {memory,
+          {memory.const_data_ptr<float>() + linear.first / kernels::kPanel * step, step,
+           kernels::kPanel}};
+}
+
+// As the second factor of dy W: [out, in].
+WeightPanels backward_panels(const Linear& linear) {
+  const at::Tensor& w = linear.values();
+  if (linear.packed == nullptr) {
+    const at::Tensor memory = packed(w);
+    return {memory, {memory.const_data_ptr<float>(), kernels::kPanel * w.size(0), kernels::kPanel}};
+  }
+  at::Tensor& memory = linear.packed->backward;
+  if (!memory.defined()) memory = packed(linear.packed->source);
+  return {memory,
+          {memory.const_data_ptr<float>() + linear.first * kernels::kPanel,
+           kernels::kPanel * linear.packed->source.size(0), kernels::kPanel}};
+}
+
+// The rows of a block stay in the cache while all panels pass by. Few rows: threads share the
+// panels. Neither changes a bit of the result.
+void multiply_all(const kernels::Product& p, kernels::Strided a, kernels::Panels b, float* c,
+                  std::int64_t c_row) {
+  const std::int64_t tiles = (p.m + kernels::kTileRows - 1) / kernels::kTileRows;
+  const double tile_work =
+      static_cast<double>(kernels::kTileRows) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  const std::int64_t panels = (p.n + kernels::kPanel - 1) / kernels::kPanel;
+  if (tiles < 2 * at::get_num_threads() && panels > tiles) {
+    const auto each = std::max<std::int64_t>(
+        1, static_cast<std::int64_t>(kSmallWork / (static_cast<double>(tiles) * tile_work) *
+                                     static_cast<double>(panels)));
+    at::parallel_for(0, panels, each, [&](std::int64_t begin, std::int64_t end) {
+      kernels::Product part = p;
+      part.n = std::min(p.n, end * kernels::kPanel) - begin * kernels::kPanel;
+      if (p.bias != nullptr) part.bias = p.bias + begin * kernels::kPanel;
+      kernels::multiply(part, a, {b.data + begin * b.step, b.step, b.line},
+                        c + begin * kernels::kPanel, c_row);
+    });
+    return;
+  }
+  const auto each = std::max<std::int64_t>(1, static_cast<std::int64_t>(kSmallWork / tile_work));
+  at::parallel_for(0, tiles, each, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t tile = begin; tile < end; tile += kBlockTiles) {
+      const std::int64_t row = tile * kernels::kTileRows;
+      kernels::Product part = p;
+      part.m = std::min(p.m, std::min(end, tile + kBlockTiles) * kernels::kTileRows) - row;
+      kernels::multiply(part, {a.data + row * a.row, a.row, a.column}, b, c + row * c_row, c_row);
+    }
+  });
+}
+
+kernels::Strided strided(const at::Tensor& t) {
+  return {t.const_data_ptr<float>(), t.stride(0), t.stride(1)};
+}
+
+// c = alpha a b (+ c), c with lines of adjacent values.
+void own_multiply_add(at::Tensor c, const at::Tensor& a, const at::Tensor& b, float alpha,
+                      bool add) {
+  const std::int64_t m = a.size(0), k = a.size(1), n = b.size(1);
+  if (c.stride(1) != 1) return own_multiply_add(c.t(), b.t(), a.t(), alpha, add);
+  if (m < kernels::kPanel && n > 4 * m) {
+    // A flat result: the larger factor is better read in place than packed.
+    at::Tensor turned = at::empty({n, m}, at::kFloat);
+    own_multiply_add(turned, b.t(), a.t(), alpha, false);
+    if (add) {
+      c.add_(turned.t());
+    } else {
+      c.copy_(turned.t());
+    }
+    return;
+  }
+  const at::Tensor panels = packed(b);
+  // Lines along k would be read from a page each.
+  const at::Tensor rows = a.stride(1) == 1 || k < 128 ? a : a.contiguous();
+  multiply_all({m, n, k, alpha, add}, strided(rows),
+               {panels.const_data_ptr<float>(), kernels::kPanel * k, kernels::kPanel},
+               c.mutable_data_ptr<float>(), c.stride(0));
+}
+
+}  // namespace
+
+ExactRows::ExactRows() { ++exact_rows; }
+ExactRows::~ExactRows() { --exact_rows; }
+
+at::Tensor product(const at::Tensor& x, const Linear& linear) {
+  Linear bare = linear;
+  bare.bias = at::Tensor();
+  return product_with_bias(x, bare);
+}
+
+at::Tensor product_with_bias(const at::Tensor& x, const Linear& linear) {
+  if (is_own(x, linear)) {
+    const std::int64_t m = x.size(0), k = x.size(1), n = linear.weight.size(0);
+    at::Tensor y = at::empty({m, n}, at::kFloat);
+    const WeightPanels b = forward_panels(linear);
+    const float* bias = linear.bias.defined() ? linear.bias.const_data_ptr<float>() : nullptr;
+    multiply_all({m, n, k, 1, false, bias}, strided(x), b.panels, y.mutable_data_ptr<float>(), n);
+    return y;
+  }
+  if (linear.weight16.defined()) {
+    at::Tensor y = at::mm(x.to(at::kBFloat16), linear.weight16.t()).to(at::kFloat);
+    return linear.bias.defined() ? y.add_(linear.bias) : y;
+  }
+  if (!linear.bias.defined()) return at::mm(x, in_f32(linear.weight).t());
+  return at::addmm(linear.bias, x, in_f32(linear.weight).t());
+}
+
+at::Tensor product_backward(const at::Tensor& dy, const Linear& linear, at::Tensor into) {
+  if (is_own(dy, linear)) {
+    const std::int64_t m = dy.size(0), k = dy.size(1), n = linear.weight.size(1);
+    const bool add = into.defined();
+    if (!add) into = at::empty({m, n}, at::kFloat);
+    const WeightPanels b = backward_panels(linear);
+    multiply_all({m, n, k, 1, add}, strided(dy), b.panels, into.mutable_data_ptr<float>(),
+                 into.stride(0));
+    return into;
+  }
+  if (linear.weight16.defined()) {
+    at::Tensor dx = at::mm(dy.to(at::kBFloat16), linear.weight16).to(at::kFloat);
+    return into.defined() ? into.add_(dx) : dx;
+  }
+  if (!into.defined()) return at::mm(dy, in_f32(linear.weight));
+  return into.addmm_(dy, in_f32(linear.weight));
+}
+
+at::Tensor times(const at::Tensor& a, const at::Tensor& b) {
+  at::Tensor c = at::empty({a.size(0), b.size(1)}, a.options());
+  multiply_add(c, a, b, 1, 0);
+  return c;
+}
+
+void multiply_add(at::Tensor c, const at::Tensor& a, const at::Tensor& b, double alpha,
+                  double beta) {
+  // The gradient of a whole weight is the library's: it is no small product.
+  const bool small = std::min({c.size(0), c.size(1), a.size(1)}) <= kernels::kPanel;
+  if (is_own(c) && small && (beta == 0 || beta == 1) && (c.stride(1) == 1 || c.stride(0) == 1) &&
+      a.scalar_type() == at::kFloat && b.scalar_type() == at::kFloat) {
+    own_multiply_add(std::move(c), a, b, static_cast<float>(alpha), beta == 1);
+    return;
+  }
+  c.addmm_(a, b, beta, alpha);
+}
+
+}  // namespace ymir
