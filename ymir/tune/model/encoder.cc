@@ -251,7 +251,7 @@ int lowest_trained(const RowShares& slots, const Encoder* trained, int layers) {
   if (trains_embeddings(trained)) return 0;
   for (int layer = 0; layer < layers; ++layer) {
     const auto at = static_cast<std::size_t>(layer);
-    for (const RowShare& share : slots.parts)
+    for (const JobRows& share : slots.parts)
       if (any_slot((*share.slots)[at])) return layer;
     if (trained != nullptr && trained->layers.size() > at && any_defined(trained->layers[at]))
       return layer;
@@ -369,7 +369,7 @@ struct EncoderPass {
 
 void check_shares(const RowShares& slots, const RowLayout& layout, int layers) {
   std::int64_t rows = 0;
-  for (const RowShare& share : slots.parts) {
+  for (const JobRows& share : slots.parts) {
     YMIR_CHECK(static_cast<int>(share.slots->size()) == layers, "one line of slots per layer");
     rows += share.rows;
   }

@@ -71,14 +71,14 @@ using SlotTable = std::vector<LayerSlots>;
 
 // Whose slots the rows of a batch pass: one job's all rows, or several jobs' each so many of them,
 // in order (grouped LoRA). Everything frozen is computed for all rows at once.
-struct RowShare {
+struct JobRows {
   std::int64_t rows = 0;
   const SlotTable* slots = nullptr;
 };
 struct RowShares {
-  std::vector<RowShare> parts{};
+  std::vector<JobRows> parts{};
   RowShares(const SlotTable& all) : parts{{-1, &all}} {}  // NOLINT: one job is the usual case
-  explicit RowShares(std::vector<RowShare> several) : parts(std::move(several)) {}
+  explicit RowShares(std::vector<JobRows> several) : parts(std::move(several)) {}
   const SlotTable& first() const { return *parts.front().slots; }
 };
 

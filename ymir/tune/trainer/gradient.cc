@@ -147,7 +147,7 @@ std::vector<TaskGradient> gradients_of(std::span<const TaskBatch> parts, const E
     seeds.resize(rows.size(), part.task.setup.seed);
     epochs.resize(rows.size(), part.epoch);
   }
-  std::vector<RowShare> shares;
+  std::vector<JobRows> shares;
   std::vector<SlotTable*> tables;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     shares.push_back({out[i].rows, &trained[i].slots});
