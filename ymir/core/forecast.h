@@ -20,9 +20,9 @@ struct MemberForecast {
 struct Candidate {
   Assignment what{};
   InlineVector<MemberForecast, 2> members{};  // one, or two for a pair; the job first
-  Interval transfer_weight{1, 1, 1};      // TranWt: sum of JCTs alone (SRTF) / in this mode
-  double work_ratio = 1;                  // GPU-seconds alone / in this mode
-  double expected_saving = 0;             // seconds, stop-loss included; > 0 to be worth it
+  Interval transfer_weight{1, 1, 1};          // TranWt: sum of JCTs alone (SRTF) / in this mode
+  double work_ratio = 1;                      // GPU-seconds alone / in this mode
+  double expected_saving = 0;                 // seconds, stop-loss included; > 0 to be worth it
   Seconds switch_cost{};
   Card card{};
 };

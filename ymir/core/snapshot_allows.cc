@@ -119,8 +119,7 @@ class Gate {
         if (what.mode == Mode::kTemporal && partner->state == JobState::kSucceeded) continue;
         return conflict(to_string(partner->id) + " has already ended");
       }
-      if (!seen.insert(partner->id))
-        return invalid("plan names twice: " + to_string(partner->id));
+      if (!seen.insert(partner->id)) return invalid("plan names twice: " + to_string(partner->id));
     }
     return Ok{};
   }

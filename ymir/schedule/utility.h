@@ -62,10 +62,10 @@ struct MemberFacts {
 
 struct CandidateFacts {
   InlineVector<MemberFacts, 2> members{};  // one or two
-  double transfer_weight = 1;          // 1 alone
-  int gpus = 0;                        // 0: no toll
-  Seconds switching{};                 // the larger of the members'
-  bool unchanged = false;              // mode, partner, size and type are those of the last round
+  double transfer_weight = 1;              // 1 alone
+  int gpus = 0;                            // 0: no toll
+  Seconds switching{};                     // the larger of the members'
+  bool unchanged = false;  // mode, partner, size and type are those of the last round
 };
 
 // The speed of a job on a fractional share of GPUs: between its sizes linear, time-sliced below the
