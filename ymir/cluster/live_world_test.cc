@@ -272,7 +272,9 @@ TEST_F(LiveWorldTest, WhateverIsSaidInWhateverOrderTheNextAgentIsLetIn) {
   for (int i = 0; i < 600; ++i) {
     if (strangers.size() < 12) strangers.push_back(std::make_unique<Stranger>(socket()));
     strangers[rng.below(strangers.size())]->try_to_say(encode_message(anything()));
-    if (rng.chance(0.1)) ASSERT_TRUE(world_->request(order(place)));
+    if (rng.chance(0.1)) {
+      ASSERT_TRUE(world_->request(order(place)));
+    }
     if (rng.chance(0.1)) strangers.erase(strangers.begin());
   }
   strangers.clear();

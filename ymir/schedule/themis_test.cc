@@ -51,11 +51,10 @@ TEST(Themis, CountsTheWorkDoneAgainstAnExclusiveShare) {
   TestRound test({1});
   test.job(1);
   test.job(2);
-  Candidate& first = test.alone(1, 1, 1005);
+  test.alone(1, 1, 1005);
   test.alone(2, 1, 1005);
   test.cluster.wish = PlanAdopted{.round = 1, .plan = decided(test)};
   test.cluster.now = from_seconds(1120);
-  first = test.forecast.candidates[0];
   test.forecast.candidates[0].members[0].finish_in = Interval::exactly(885);  // 120 s done
 
   const Plan plan = decided(test);
