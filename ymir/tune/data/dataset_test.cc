@@ -7,54 +7,25 @@
 #include <set>
 
 #include "ymir/base/file.h"
-#include "ymir/base/temp_folder.h"
+#include "ymir/tune/data/task_folder.h"
 
 namespace ymir {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
-class TaskFolder : public testing::Test {
+class TextTask : public testing::TaskFolder {
  protected:
   void SetUp() override {
-    auto loaded = Tokenizer::load(YMIR_SOURCE_DIR "/tests/reference/tokenizer/uncased");
-    ASSERT_TRUE(loaded);
-    tokenizer = *std::move(loaded);
+    TaskFolder::SetUp();
     request.data.val_fraction = 0;
-    request.max_positions = 64;
   }
-  std::string write(const std::string& name, const std::string& text) {
-    const std::string path = folder + "/" + name;
-    EXPECT_TRUE(write_file(path, text));
-    return path;
-  }
-  TaskData load() {
-    auto task = load_task_data(request, &tokenizer);
-    EXPECT_TRUE(task) << task.error().message;
-    return task ? *std::move(task) : TaskData{};
-  }
-  std::string refusal() {
-    const auto task = load_task_data(request, &tokenizer);
-    return task ? "none" : task.error().message;
-  }
-  // Lines of the report without the folder in front.
-  std::vector<std::string> short_lines(const FaultList& list) const {
-    std::vector<std::string> lines = list.messages();
-    for (std::string& line : lines)
-      for (auto at = line.find(folder + "/"); at != std::string::npos; at = line.find(folder + "/"))
-        line.erase(at, folder.size() + 1);
-    return lines;
-  }
-  const TempFolder temporary_{"task"};
-  const std::string folder = temporary_.path();
-  Tokenizer tokenizer;
-  DataRequest request;
 };
 
-TEST_F(TaskFolder, GivesTokenisedRowsWithClassesInTheOrderOfTheFile) {
+TEST_F(TextTask, GivesTokenisedRowsWithClassesInTheOrderOfTheFile) {
   request.data.train = {
       write("train.csv", "text,label\nthe of,pos\nand,neg\nto in a,pos\nin,neg\n")};
   request.data.validation = {write("val.csv", "text,label\nis that,neg\nwas on,pos\n")};
@@ -72,7 +43,7 @@ TEST_F(TaskFolder, GivesTokenisedRowsWithClassesInTheOrderOfTheFile) {
   EXPECT_EQ(task.train.place(2), folder + "/train.csv:4");
 }
 
-TEST_F(TaskFolder, ALabelThatTrainingDoesNotKnowIsToldWithPlaceAndNearestName) {
+TEST_F(TextTask, ALabelThatTrainingDoesNotKnowIsToldWithPlaceAndNearestName) {
   request.data.train = {
       write("train.csv", "text,label\na,positive\nof,negative\nto,negative\non,positive\n")};
   request.data.validation = {write("val.csv", "text,label\nin,positive\n\"the\nby\",postive\n")};
@@ -85,7 +56,7 @@ TEST_F(TaskFolder, ALabelThatTrainingDoesNotKnowIsToldWithPlaceAndNearestName) {
   EXPECT_FALSE(task.report.usable());
 }
 
-TEST_F(TaskFolder, DeclaredLabelsAreMatchedByNameOrByPlace) {
+TEST_F(TextTask, DeclaredLabelsAreMatchedByNameOrByPlace) {
   request.labels = {"negative", "positive"};
   request.data.train = {write("a.csv", "text,label\nthe,1\nof,0\nand,1\nto,0\n")};
   const TaskData by_place = load();
@@ -99,7 +70,7 @@ TEST_F(TaskFolder, DeclaredLabelsAreMatchedByNameOrByPlace) {
                           "positive)"));
 }
 
-TEST_F(TaskFolder, WholeNumbersSortAsNumbers) {
+TEST_F(TextTask, WholeNumbersSortAsNumbers) {
   request.data.train = {write("a.csv", "text,label\nthe,10\nof,2\nand,10\nto,02\n")};
 
   const TaskData task = load();
@@ -108,7 +79,7 @@ TEST_F(TaskFolder, WholeNumbersSortAsNumbers) {
   EXPECT_THAT(task.train.classes, ElementsAre(1, 0, 1, 0));
 }
 
-TEST_F(TaskFolder, OneClassOrNoRowsIsAFault) {
+TEST_F(TextTask, OneClassOrNoRowsIsAFault) {
   request.data.train = {write("one.csv", "text,label\nthe,x\nof,x\n")};
   EXPECT_THAT(short_lines(load().report.faults),
               ElementsAre("one.csv: all rows have the label \"x\", a classifier needs two"));
@@ -121,7 +92,7 @@ TEST_F(TaskFolder, OneClassOrNoRowsIsAFault) {
   EXPECT_THAT(short_lines(load().report.faults), ElementsAre("empty.csv: holds no rows"));
 }
 
-TEST_F(TaskFolder, AllKindsOfFaultsAreToldTogether) {
+TEST_F(TextTask, AllKindsOfFaultsAreToldTogether) {
   request.labels = {"x", "y"};
   request.data.train = {write("t.csv", "text,label\nthe,x\nof\n ,y\non,z\nto,y\n")};
 
@@ -131,7 +102,7 @@ TEST_F(TaskFolder, AllKindsOfFaultsAreToldTogether) {
                           "t.csv:5:4: label \"z\" is not one of 2 known labels (nearest: \"x\")"));
 }
 
-TEST_F(TaskFolder, DuplicatesAndOverlapAreToldWithBothPlaces) {
+TEST_F(TextTask, DuplicatesAndOverlapAreToldWithBothPlaces) {
   request.data.train = {
       write("t.csv", "text,label\nThe of!,x\nthe  OF,x\nThe of.,y\nand,y\nto,x\n")};
   request.data.validation = {write("v.csv", "text,label\nAND ,y\nin,x\n")};
@@ -148,7 +119,7 @@ TEST_F(TaskFolder, DuplicatesAndOverlapAreToldWithBothPlaces) {
                   "the two"));
 }
 
-TEST_F(TaskFolder, TheSplitKeepsDuplicatesTogetherAndStaysWhenRowsAreAdded) {
+TEST_F(TextTask, TheSplitKeepsDuplicatesTogetherAndStaysWhenRowsAreAdded) {
   request.data.val_fraction = 0.3;
   std::string rows = "text,label\n";
   for (int i = 0; i < 200; ++i) {
@@ -173,7 +144,7 @@ TEST_F(TaskFolder, TheSplitKeepsDuplicatesTogetherAndStaysWhenRowsAreAdded) {
   EXPECT_NE(before.hash, after.hash);
 }
 
-TEST_F(TaskFolder, TheLengthLimitIsChosenFromTheRowsAndCutRowsAreCounted) {
+TEST_F(TextTask, TheLengthLimitIsChosenFromTheRowsAndCutRowsAreCounted) {
   std::string rows = "text,label\n";
   for (int i = 0; i < 200; ++i) {
     std::string text;
@@ -202,7 +173,7 @@ TEST_F(TaskFolder, TheLengthLimitIsChosenFromTheRowsAndCutRowsAreCounted) {
               Contains("t.csv:2: 62 tokens, 30 more than max_length"));
 }
 
-TEST_F(TaskFolder, ScoresMustBeFiniteInRangeAndNotAllEqual) {
+TEST_F(TextTask, ScoresMustBeFiniteInRangeAndNotAllEqual) {
   request.kind = TaskKind::kRegress;
   request.range = {0, 5};
   request.data.columns = {{"text", "0"}, {"text_pair", "1"}, {"label", "2"}};
@@ -223,7 +194,7 @@ TEST_F(TaskFolder, ScoresMustBeFiniteInRangeAndNotAllEqual) {
   EXPECT_THAT(short_lines(equal.report.faults), ElementsAre("u.csv: all rows have the score 2"));
 }
 
-TEST_F(TaskFolder, TheCacheGivesTheSameDataWithoutReadingRowsAgain) {
+TEST_F(TextTask, TheCacheGivesTheSameDataWithoutReadingRowsAgain) {
   request.data.train = {write("t.csv", "text,label\nthe,x\nof,y\nand,x\nto,y\n")};
   const TaskData without = load();
   request.cache = folder + "/cache";
@@ -239,7 +210,7 @@ TEST_F(TaskFolder, TheCacheGivesTheSameDataWithoutReadingRowsAgain) {
   }
 }
 
-TEST_F(TaskFolder, FaultyRowsAreNeverCached) {
+TEST_F(TextTask, FaultyRowsAreNeverCached) {
   request.cache = folder + "/cache";
   request.data.train = {write("t.csv", "text,label\nthe,x\nof,y\nand\n")};
 
@@ -250,7 +221,7 @@ TEST_F(TaskFolder, FaultyRowsAreNeverCached) {
   EXPECT_FALSE(second.report.usable());
 }
 
-TEST_F(TaskFolder, WrongSettingsAreRefusedByName) {
+TEST_F(TextTask, WrongSettingsAreRefusedByName) {
   request.data.train = {write("t.csv", "text,label\nthe,x\n")};
   request.data.max_length = 600;
   EXPECT_EQ(refusal(), "data.max_length 600 is more than the model's 64");
@@ -267,7 +238,7 @@ TEST_F(TaskFolder, WrongSettingsAreRefusedByName) {
   EXPECT_THAT(refusal(), HasSubstr("none.csv"));
 }
 
-TEST_F(TaskFolder, EvaluationRowsKeepTheTrainedLabels) {
+TEST_F(TextTask, EvaluationRowsKeepTheTrainedLabels) {
   request.labels = {"y", "x"};
   const auto file = write("e.csv", "text,label\nthe,x\nof,y\nand,q\n");
 
@@ -278,7 +249,7 @@ TEST_F(TaskFolder, EvaluationRowsKeepTheTrainedLabels) {
   EXPECT_THAT(short_lines(data->report.faults), ElementsAre(HasSubstr("e.csv:4:5: label \"q\"")));
 }
 
-TEST_F(TaskFolder, FactsCountTheStepsOfTheJob) {
+TEST_F(TextTask, FactsCountTheStepsOfTheJob) {
   request.data.train = {write("t.csv", "text,label\nthe,x\nof,y\nand,x\nto,y\nin,x\n")};
   JobSpec job;
   job.train.batch = 2;
@@ -311,7 +282,7 @@ TEST(ContentHash, SeesLettersAndDigitsOnly) {
   EXPECT_EQ(content_hash("\xC3\x89t\xC3\xA9", ""), content_hash("\xC3\xA9T\xC3\x89", ""));
 }
 
-TEST_F(TaskFolder, TheSameContentElsewhereIsNotTokenisedAgain) {
+TEST_F(TextTask, TheSameContentElsewhereIsNotTokenisedAgain) {
   const std::string rows = "text,label\nthe of,a\nand,b\nto in,a\n";
   request.cache = folder + "/cache";
   request.data.train = {write("one.csv", rows)};
@@ -321,17 +292,17 @@ TEST_F(TaskFolder, TheSameContentElsewhereIsNotTokenisedAgain) {
   const TaskData second = load();
 
   EXPECT_EQ(first.hash, second.hash);
-  EXPECT_THAT(second.train.place(0), testing::EndsWith("two.csv:2"));
+  EXPECT_THAT(second.train.place(0), ::testing::EndsWith("two.csv:2"));
   const auto is_store = [](const auto& entry) { return entry.path().extension() == ".ymirdata"; };
   EXPECT_EQ(
       std::ranges::count_if(std::filesystem::directory_iterator(folder + "/cache/data"), is_store),
       1);
 }
 
-class LanguageFolder : public TaskFolder {
+class LanguageFolder : public TextTask {
  protected:
   void SetUp() override {
-    TaskFolder::SetUp();
+    TextTask::SetUp();
     auto parsed = Tokenizer::parse(*read_file(YMIR_SOURCE_DIR "/tests/reference/bpe/llama3.json"),
                                    R"({"eos_token": "</s>"})");
     ASSERT_TRUE(parsed) << parsed.error().message;

@@ -6,9 +6,8 @@
 #include <filesystem>
 
 #include "ymir/base/file.h"
-#include "ymir/base/temp_folder.h"
-#include "ymir/tune/data/dataset.h"
 #include "ymir/tune/data/image_processor.h"
+#include "ymir/tune/data/task_folder.h"
 
 namespace ymir {
 namespace {
@@ -16,47 +15,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::TaskFolder;
 
-class KindFolder : public testing::Test {
+class LabelSets : public TaskFolder {
  protected:
   void SetUp() override {
-    auto loaded = Tokenizer::load(YMIR_SOURCE_DIR "/tests/reference/tokenizer/uncased");
-    ASSERT_TRUE(loaded);
-    tokenizer = *std::move(loaded);
-    request.max_positions = 64;
-  }
-  std::string write(const std::string& name, const std::string& text) {
-    const std::string path = folder + "/" + name;
-    EXPECT_TRUE(make_folders(std::filesystem::path(path).parent_path().string()));
-    EXPECT_TRUE(write_file(path, text));
-    return path;
-  }
-  TaskData load() {
-    auto task = load_task_data(request, request.image ? nullptr : &tokenizer);
-    EXPECT_TRUE(task) << task.error().message;
-    return task ? *std::move(task) : TaskData{};
-  }
-  std::string refusal() {
-    const auto task = load_task_data(request, request.image ? nullptr : &tokenizer);
-    return task ? "none" : task.error().message;
-  }
-  std::vector<std::string> short_lines(const FaultList& list) const {
-    std::vector<std::string> lines = list.messages();
-    for (std::string& line : lines)
-      for (auto at = line.find(folder + "/"); at != std::string::npos; at = line.find(folder + "/"))
-        line.erase(at, folder.size() + 1);
-    return lines;
-  }
-  const TempFolder temp{"kinds"};
-  const std::string folder = temp.path();
-  Tokenizer tokenizer;
-  DataRequest request;
-};
-
-class LabelSets : public KindFolder {
- protected:
-  void SetUp() override {
-    KindFolder::SetUp();
+    TaskFolder::SetUp();
     request.kind = TaskKind::kMultiLabel;
   }
 };
@@ -146,10 +110,10 @@ TEST_F(LabelSets, ASplitAndACacheKeepRowsAndSetsTogether) {
   }
 }
 
-class Images : public KindFolder {
+class Images : public TaskFolder {
  protected:
   void SetUp() override {
-    KindFolder::SetUp();
+    TaskFolder::SetUp();
     request.image = ImageForm{4, 3, 5};
     request.data.columns = {};
   }
@@ -276,7 +240,7 @@ TEST_F(Images, AnArchiveIsToldToBeUnpacked) {
   EXPECT_THAT(refusal(), HasSubstr("food.ZIP is an archive; unpack it"));
 }
 
-TEST_F(KindFolder, ConversationsThatAreReadAsRowsAreToldTheirFormat) {
+TEST_F(TaskFolder, ConversationsThatAreReadAsRowsAreToldTheirFormat) {
   request.kind = TaskKind::kLanguageModel;
   request.data.train = {write("t.jsonl", R"({"messages":[{"role":"user","content":"a"}]})"
                                          "\n")};

@@ -15,23 +15,13 @@ namespace {
 using testing::bytes_of;
 using testing::hear;
 using testing::Heard;
-using testing::resumed;
 using testing::tensors_of;
 using testing::tiny_run;
 using testing::tiny_session;
 using testing::tiny_spec;
 using testing::tiny_task;
+using testing::with_stops;
 using testing::Workspace;
-
-// Runs to the end with stops after each of `stops` steps of a leg; the last checkpoint's tensors.
-std::string with_stops(Session& session, const TaskOrder& task,
-                       const std::vector<std::int64_t>& stops) {
-  TaskOrder next = task;
-  std::uint64_t run = 100 * task.job.value;
-  for (const std::int64_t stop : stops)
-    next = resumed(next, hear(session, tiny_run({next}, ++run), stop).checkpoint(task.job.value));
-  return tensors_of(hear(session, tiny_run({next}, ++run)).checkpoint(task.job.value));
-}
 
 TEST(Exactness, SecondPreemptionInOneEpochAndAtItsEdgesChangesNoBit) {  // 10 steps an epoch
   const Workspace at;

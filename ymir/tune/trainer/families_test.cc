@@ -20,16 +20,8 @@ using testing::tensors_of;
 using testing::tiny_run;
 using testing::tiny_session;
 using testing::tiny_task;
+using testing::with_stops;
 using testing::Workspace;
-
-std::string with_stops(Session& session, const TaskOrder& task,
-                       const std::vector<std::int64_t>& stops) {
-  TaskOrder next = task;
-  std::uint64_t run = 100 * task.job.value;
-  for (const std::int64_t stop : stops)
-    next = resumed(next, hear(session, tiny_run({next}, ++run), stop).checkpoint(task.job.value));
-  return tensors_of(hear(session, tiny_run({next}, ++run)).checkpoint(task.job.value));
-}
 
 Result<std::map<std::string, double>> evaluated(Session& session, const JobSpec& spec,
                                                 const std::string& model,

@@ -8,11 +8,13 @@
 
 #include "ymir/tune/model/exact_rows_torch.h"
 #include "ymir/tune/model/gemm.h"
-#include "ymir/tune/model/random_encoder_torch.h"
 #include "ymir/tune/trainer/frozen_outputs_torch.h"
+#include "ymir/tune/trainer/random_batch_torch.h"
 
 namespace ymir {
 namespace {
+
+using testing::random_batch;
 
 Task lora_task(const Encoder& encoder, std::uint64_t seed, int rank,
                std::vector<std::string> targets = {"query", "value"}) {
@@ -32,16 +34,6 @@ Task lora_task(const Encoder& encoder, std::uint64_t seed, int rank,
   return task;
 }
 
-Batch batch_of(const std::vector<int>& lengths, std::uint64_t seed) {
-  Batch batch;
-  batch.input = testing::random_input(lengths, seed);
-  for (std::size_t row = 0; row < lengths.size(); ++row) {
-    batch.rows.push_back(static_cast<std::uint32_t>(row));
-    batch.classes.push_back(static_cast<std::int32_t>(row % 2));
-  }
-  return batch;
-}
-
 // Bit for bit where products are ours; else within rounding.
 void expect_same(const at::Tensor& a, const at::Tensor& b) {
   if (kernels::has_gemm()) {
@@ -56,8 +48,8 @@ TEST(SharedWork, GradientsOfSeveralJobsInOnePassAreThoseOfEachAlone) {
   const Encoder encoder = testing::random_encoder();
   const Task a = lora_task(encoder, 5, 8), b = lora_task(encoder, 6, 4),
              c = lora_task(encoder, 7, 8, {"query", "output.dense"});
-  const Batch rows_a = batch_of({5, 12}, 1), rows_b = batch_of({3, 7, 9}, 2),
-              rows_c = batch_of({8}, 3);
+  const Batch rows_a = random_batch({5, 12}, 1), rows_b = random_batch({3, 7, 9}, 2),
+              rows_c = random_batch({8}, 3);
   const std::vector<TaskBatch> parts = {{a, rows_a, 0}, {b, rows_b, 4}, {c, rows_c, 1}};
 
   const std::vector<TaskGradient> together = gradients_of(parts, encoder);
@@ -89,7 +81,7 @@ TEST(SharedWork, LayersRunAgainInTheBackwardGiveTheSameGradient) {
   const at::NoGradGuard no_autograd;
   const Encoder encoder = testing::random_encoder();
   const Task task = lora_task(encoder, 5, 8);
-  const Batch batch = batch_of({5, 12, 1}, 1);
+  const Batch batch = random_batch({5, 12, 1}, 1);
 
   const TaskGradient kept = gradient_of(task, encoder, batch, 2);
   const TaskGradient again = gradient_of(task, encoder, batch, 2, 0, true);
@@ -121,7 +113,7 @@ TEST(SharedWork, GradientAboveKeptOutputsIsTheWholePassGradient) {
   const ExactRows exact;
   const Encoder encoder = testing::random_encoder();
   const Task task = lora_task(encoder, 5, 8, {"layer.1.attention.self.query"});
-  const EvaluationRows plain = rows_of(batch_of({5, 12, 1, 7}, 1));
+  const EvaluationRows plain = rows_of(random_batch({5, 12, 1, 7}, 1));
   FrozenOutputsStore store(1 << 20);
   const auto outputs = store.of("rows", 1, 4);
   const EvaluationRows kept = with_frozen_outputs(plain, outputs, encoder);
@@ -140,7 +132,7 @@ TEST(SharedWork, NothingIsKeptBeyondTheBudgetAndTheResultIsTheSame) {
   const ExactRows exact;
   const Encoder encoder = testing::random_encoder();
   const Task task = lora_task(encoder, 5, 8, {"layer.1.attention.self.query"});
-  const EvaluationRows plain = rows_of(batch_of({5, 12, 1, 7}, 1));
+  const EvaluationRows plain = rows_of(random_batch({5, 12, 1, 7}, 1));
   FrozenOutputsStore store(6 * 64 * sizeof(float));  // 6 tokens: rows 0 and 2
   const auto outputs = store.of("rows", 1, 4);
   const EvaluationRows kept = with_frozen_outputs(plain, outputs, encoder);

@@ -5,10 +5,12 @@
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
-#include "ymir/tune/model/random_encoder_torch.h"
+#include "ymir/tune/trainer/random_batch_torch.h"
 
 namespace ymir {
 namespace {
+
+using testing::random_batch;
 
 Task tiny_task(const Encoder& encoder, std::uint64_t seed, double dropout = 0.1) {
   Task task;
@@ -28,16 +30,6 @@ Task tiny_task(const Encoder& encoder, std::uint64_t seed, double dropout = 0.1)
   task.adapter_moments = zero_moments(task.setup.adapter.layout);
   task.head_moments = zero_moments(task.setup.head.layout);
   return task;
-}
-
-Batch tiny_batch(const std::vector<int>& lengths, std::uint64_t seed) {
-  Batch batch;
-  batch.input = testing::random_input(lengths, seed);
-  for (std::size_t row = 0; row < lengths.size(); ++row) {
-    batch.rows.push_back(static_cast<std::uint32_t>(row));
-    batch.classes.push_back(static_cast<std::int32_t>(row % 2));
-  }
-  return batch;
 }
 
 struct PairResult {
@@ -60,8 +52,8 @@ PairResult joint_steps(const Encoder& encoder, int steps, std::uint64_t seed_b, 
   std::vector<int> lengths;
   for (int copy = 0; copy < copies; ++copy) lengths.insert(lengths.end(), {4, 9, 6});
   for (int step = 0; step < steps; ++step) {
-    TaskGradient ga = gradient_of(pair.a, encoder, tiny_batch({5, 8, 11, 3}, 7), 0);
-    TaskGradient gb = gradient_of(pair.b, encoder, tiny_batch(lengths, 8), 0);
+    TaskGradient ga = gradient_of(pair.a, encoder, random_batch({5, 8, 11, 3}, 7), 0);
+    TaskGradient gb = gradient_of(pair.b, encoder, random_batch(lengths, 8), 0);
     update_pair(pair.a, pair.b, pair.joint, ga, gb);
   }
   return pair;
@@ -85,7 +77,7 @@ TEST(Pair, OwnMomentsFollowTheTasksOwnGradientAsIfAlone) {
   Task alone = tiny_task(encoder, 5);
 
   const PairResult pair = joint_steps(encoder, 1, 6, 1);
-  TaskGradient gradient = gradient_of(alone, encoder, tiny_batch({5, 8, 11, 3}, 7), 0);
+  TaskGradient gradient = gradient_of(alone, encoder, random_batch({5, 8, 11, 3}, 7), 0);
   update_task(alone, gradient);
 
   EXPECT_TRUE(at::equal(pair.a.adapter_moments.m, alone.adapter_moments.m));
@@ -98,8 +90,8 @@ TEST(Pair, LossNormalisation) {  // doubling B's rows moves A's share and B's di
   const Encoder encoder = testing::random_encoder();
   Task once = tiny_task(encoder, 6, 0), twice = tiny_task(encoder, 6, 0);
 
-  const TaskGradient g = gradient_of(once, encoder, tiny_batch({4, 9}, 8), 0);
-  Batch doubled = tiny_batch({4, 9}, 8);
+  const TaskGradient g = gradient_of(once, encoder, random_batch({4, 9}, 8), 0);
+  Batch doubled = random_batch({4, 9}, 8);
   const Batch again = doubled;
   doubled.input.ids.insert(doubled.input.ids.end(), again.input.ids.begin(), again.input.ids.end());
   doubled.input.layout.offsets = {0, 4, 13, 17, 26};
@@ -117,7 +109,7 @@ TEST(Task, AGradientThatIsNotFiniteChangesNothingButTheCursor) {
   const Encoder encoder = testing::random_encoder();
   Task task = tiny_task(encoder, 5);
   const at::Tensor before = task.adapter.clone();
-  TaskGradient gradient = gradient_of(task, encoder, tiny_batch({5, 8}, 7), 0);
+  TaskGradient gradient = gradient_of(task, encoder, random_batch({5, 8}, 7), 0);
   gradient.norm = std::numeric_limits<double>::quiet_NaN();
 
   const bool updated = update_task(task, gradient);
@@ -132,7 +124,7 @@ TEST(Task, ClippingScalesBothBlocksToTheLimit) {
   const at::NoGradGuard no_autograd;
   const Encoder encoder = testing::random_encoder();
   const Task task = tiny_task(encoder, 5);
-  TaskGradient gradient = gradient_of(task, encoder, tiny_batch({5, 8}, 7), 0);
+  TaskGradient gradient = gradient_of(task, encoder, random_batch({5, 8}, 7), 0);
   const double limit = gradient.norm / 4;
 
   clip(gradient, limit);

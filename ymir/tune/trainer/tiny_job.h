@@ -210,4 +210,14 @@ inline std::string tensors_of(const CheckpointCommitted& checkpoint) {
   return bytes_of(checkpoint.path + "/state.safetensors");
 }
 
+// Runs to the end with stops after each of `stops` steps of a leg; the last checkpoint's tensors.
+inline std::string with_stops(Session& session, const TaskOrder& task,
+                              const std::vector<std::int64_t>& stops) {
+  TaskOrder next = task;
+  std::uint64_t run = 100 * task.job.value;
+  for (const std::int64_t stop : stops)
+    next = resumed(next, hear(session, tiny_run({next}, ++run), stop).checkpoint(task.job.value));
+  return tensors_of(hear(session, tiny_run({next}, ++run)).checkpoint(task.job.value));
+}
+
 }  // namespace ymir::testing
