@@ -1,9 +1,10 @@
 // ymir-worker: trains. Started by ymir-agent with a channel, or by `ymir train` and `ymir eval` for
-// one job. The only program that needs torch.
+// what they are asked. The only program that needs torch.
 #include <malloc.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -27,7 +28,7 @@ struct Arguments {
   std::string device = "cpu";
   int threads = 1;
   std::size_t frozen_outputs = 1024;
-  std::string train{}, out{}, resume{};
+  std::vector<std::string> train{}, out{}, resume{};
   bool json = false;
   bool eval = false;
   std::string columns{}, metrics{};
@@ -51,13 +52,13 @@ int train(Session& session, const Arguments& arguments) {
   LocalTraining training;
   training.num_threads = arguments.threads;
   training.resume = !arguments.resume.empty();
-  training.out = training.resume ? arguments.resume : arguments.out;
-  if (!training.resume) {
-    const auto text = read_file(arguments.train, 1 << 20);
+  for (const std::string& folder : arguments.resume) training.jobs.push_back({{}, folder});
+  for (std::size_t i = 0; i < arguments.train.size(); ++i) {
+    const auto text = read_file(arguments.train[i], 1 << 20);
     if (!text) return fail(text.error());
     auto spec = decode_spec(*text);
-    if (!spec) return fail(annotate(spec.error(), arguments.train));
-    training.spec = *std::move(spec);
+    if (!spec) return fail(annotate(spec.error(), arguments.train[i]));
+    training.jobs.push_back({*std::move(spec), arguments.out[i]});
   }
   const auto finished = train_locally(
       session, training,
@@ -68,8 +69,10 @@ int train(Session& session, const Arguments& arguments) {
       },
       [] { return leaving != 0; });
   if (!finished) return fail(finished.error());
-  if (!finished->has_value()) return 130;  // interrupted, saved
-  return (*finished)->outcome == Outcome::kSucceeded ? 0 : 1;
+  if (finished->size() < training.jobs.size()) return 130;  // interrupted, saved
+  const bool good = std::ranges::all_of(
+      *finished, [](const JobFinished& end) { return end.outcome == Outcome::kSucceeded; });
+  return good ? 0 : 1;
 }
 
 int evaluate(Session& session, Arguments& arguments) {
@@ -130,9 +133,10 @@ void add_options(CLI::App& app, Arguments& a) {
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
   auto* fd = app.add_option("--fd", a.fd, "serve orders over this descriptor");
-  auto* train = app.add_option("--train", a.train, "train the job of this file (resolved, JSON)");
-  app.add_option("--out", a.out, "folder of the results")->needs(train);
-  auto* resume = app.add_option("--resume", a.resume, "go on with the job of this folder");
+  auto* train = app.add_option(
+      "--train", a.train, "train the job of this file (resolved, JSON); several: in one batch");
+  app.add_option("--out", a.out, "folder of the results, one a job")->needs(train);
+  auto* resume = app.add_option("--resume", a.resume, "go on with the jobs of these folders");
   app.add_flag("--json", a.json, "a line a report on standard output");
   auto* eval = app.add_flag("--eval", a.eval, "evaluate an adapter");
   app.add_option("--model", a.evaluate.model, "folder of the model")->needs(eval);
@@ -175,9 +179,10 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : 2;
   }
-  if (arguments.fd < 0 && !arguments.eval && arguments.resume.empty() &&
-      (arguments.train.empty() || arguments.out.empty())) {
-    log::error("nothing to do: give --fd, --train with --out, --resume or --eval");
+  if (arguments.out.size() != arguments.train.size() ||
+      (arguments.fd < 0 && !arguments.eval && arguments.resume.empty() &&
+       arguments.train.empty())) {
+    log::error("nothing to do: give --fd, --train with an --out for each, --resume or --eval");
     return 2;
   }
   const int code = run(arguments);

@@ -14,7 +14,8 @@ namespace {
 
 constexpr Verb kVerbs[] = {
     {"validate", "check job files and their data", "ymir validate job.yaml", validate_verb},
-    {"train", "train one job here, without a daemon", "ymir train job.yaml --out run1", train_verb},
+    {"train", "train one job, or several in one batch, here, without a daemon",
+     "ymir train job.yaml --out run1; ymir train a.yaml b.yaml --out both", train_verb},
     {"eval", "metrics of a model with an adapter on a data file",
      "ymir eval --model minilm --adapter run1/adapter --data test.csv", eval_verb},
     {"merge", "an adapter put into its model, for use without it",

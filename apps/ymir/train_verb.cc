@@ -1,14 +1,17 @@
-// train, eval: one job or one evaluation here, without a daemon. The work is done by ymir-worker,
-// the only program with torch; these verbs start it and show how far it is.
+// train, eval: one job, several in one batch, or one evaluation here, without a daemon. The work is
+// done by ymir-worker, the only program with torch; these verbs start it and show how far it is.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
 #include "apps/ymir/job_input.h"
 #include "apps/ymir/service.h"
 #include "apps/ymir/terminal.h"
+#include "apps/ymir/train_view.h"
 #include "apps/ymir/verb.h"
 #include "apps/ymir/worker_process.h"
 #include "ymir/base/file.h"
@@ -26,100 +29,106 @@ std::vector<std::string> common_arguments(int threads) {
 // --- train ---
 
 struct TrainOptions {
-  std::string file{};
+  std::vector<std::string> files{};
   std::string out{};
   std::string resume{};
   int threads = 0;
 };
 
-// What is shown while it trains: rate and remaining time from the steps of this process.
-class TrainView {
- public:
-  TrainView(const Globals& globals, const Terminal& terminal)
-      : globals_(globals), progress_(terminal, globals.quiet || globals.json) {}
-
-  void show(const std::string& line) {
-    const auto report = decode_report(line);
-    if (!report) return;
-    if (globals_.json) print(line + "\n");
-    if (const auto* step = std::get_if<StepReport>(&*report)) show_step(*step);
-    const auto* event = std::get_if<EventBody>(&*report);
-    if (event == nullptr || globals_.json) return;
-    const bool worth = std::holds_alternative<EpochEvaluated>(*event) ||
-                       std::holds_alternative<JobFinished>(*event);
-    if (!worth) return;
-    progress_.finish();
-    print(describe(Event{.body = *event}) + "\n");
-  }
-  void finish() { progress_.finish(); }
-
- private:
-  void show_step(const StepReport& step) {
-    if (first_step_ < 0) {
-      first_step_ = step.step;
-      begin_ = std::chrono::steady_clock::now();
-    }
-    const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - begin_;
-    const auto made = static_cast<double>(step.step - first_step_);
-    const auto left = static_cast<double>(step.total_steps - step.step);
-    std::string text = fmt::format("step {}/{}  loss {:.4f}  lr {:.2e}", step.step,
-                                   step.total_steps, step.loss, step.lr);
-    if (made > 0)
-      text += fmt::format("  {:.1f} steps/s, at most {} left", made / gone.count(),
-                          format_duration(left * gone.count() / made));
-    progress_.show(step.total_steps > 0
-                       ? static_cast<double>(step.step) / static_cast<double>(step.total_steps)
-                       : -1,
-                   text);
-  }
-
-  const Globals& globals_;
-  ProgressLine progress_;
-  std::int64_t first_step_ = -1;
-  std::chrono::steady_clock::time_point begin_{};
-};
-
 constexpr const char* kBuildHint =
     "build it: cmake --preset release && cmake --build --preset release --target ymir_programs";
 
-int run_worker(const Globals& globals, std::vector<std::string> arguments, const std::string& out) {
+int run_worker(const Globals& globals, std::vector<std::string> arguments, const std::string& out,
+               const std::vector<TrainedJob>& jobs) {
   catch_interrupt();
   auto worker = WorkerProcess::start(globals, std::move(arguments));
   if (!worker) return tell(globals, worker.error(), kBuildHint);
   const Terminal terminal = Terminal::detect(globals.no_color);
-  TrainView view(globals, terminal);
-  const int exit =
-      worker->follow([&view](const std::string& line) { view.show(line); },
-                     "`ymir train --resume " + out + "` goes on from the last checkpoint");
+  TrainView view(globals, terminal, jobs);
+  std::vector<std::string> files;
+  for (const TrainedJob& job : jobs)
+    if (jobs.size() > 1 && !job.file.empty()) files.push_back(job.name + " is " + job.file);
+  const int exit = worker->follow(
+      [&view](const std::string& line) { view.show(line); },
+      "`ymir train --resume " + out + "` goes on from the last checkpoint", join(files, ", "));
   view.finish();
-  if (exit == kDone && !globals.quiet && !globals.json)
+  if (globals.quiet || globals.json) return exit;
+  if (jobs.size() > 1 && (exit == kDone || exit == kFailed)) print("\n" + view.summary());
+  if (jobs.size() == 1 && exit == kDone)
     print(fmt::format("adapter: {0}/adapter\nmetrics: {0}/metrics.jsonl\n", out));
   return exit;
 }
 
-int train(const Globals& globals, const TrainOptions& options) {
-  std::string out = options.out;
-  std::vector<std::string> arguments = common_arguments(options.threads);
-  if (!options.resume.empty()) {
-    out = options.resume;
-    arguments.insert(arguments.end(), {"--resume", out});
-  } else {
-    if (options.file.empty() || out.empty())
-      return tell(globals, kUsage, "a job file and --out are needed (or --resume DIR)",
-                  "ymir train job.yaml --out run1");
-    int exit = kDone;
-    const auto inputs = read_good_jobs(globals, {options.file}, &exit);
-    if (!inputs) return exit;
-    if (const auto made = make_folders(out); !made) return tell(globals, made.error());
-    const JobSpec& spec = inputs->front().spec;
-    if (const auto written = write_file(out + "/spec.json", encode(spec)); !written)
-      return tell(globals, written.error());
-    arguments.insert(arguments.end(), {"--train", out + "/spec.json", "--out", out});
-    if (const auto written = write_file(out + "/job.yaml", write_job_file(spec)); !written)
-      return tell(globals, written.error());
+// The job of this folder, or those of the folders in it.
+std::vector<TrainedJob> jobs_to_resume(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  if (fs::exists(folder + "/job.json", failed)) return {{"", "", folder}};
+  std::vector<TrainedJob> jobs;
+  for (const auto& entry : fs::directory_iterator(folder, failed))
+    if (fs::exists(entry.path() / "job.json", failed))
+      jobs.push_back({entry.path().filename().string(), "", entry.path().string()});
+  std::ranges::sort(jobs, {}, &TrainedJob::name);
+  if (jobs.empty()) jobs.push_back({"", "", folder});  // the worker says what is missing
+  return jobs;
+}
+
+// One job's files lie in `out`, those of several in a folder each, by name.
+std::optional<std::vector<TrainedJob>> jobs_to_train(const Globals& globals,
+                                                     const std::vector<JobInput>& inputs,
+                                                     const std::string& out, int* exit) {
+  std::vector<TrainedJob> jobs;
+  for (const JobInput& input : inputs) {
+    const std::string& name = input.spec.name;
+    const auto same = std::ranges::find(jobs, name, &TrainedJob::name);
+    if (same != jobs.end() || (inputs.size() > 1 && (name == "." || name == ".."))) {
+      *exit = tell(globals, kUsage,
+                   same == jobs.end()
+                       ? fmt::format("{}: the job's folder can't be called {}", input.file, name)
+                       : fmt::format("{} and {} both name their job {}, and so its folder",
+                                     same->file, input.file, name),
+                   "set `name` in the job file");
+      return std::nullopt;
+    }
+    jobs.push_back({name, input.file, inputs.size() == 1 ? out : out + "/" + name});
   }
+  return jobs;
+}
+
+// What the worker reads, and what a person reads later.
+Result<> write_specs(const std::vector<JobInput>& inputs, const std::vector<TrainedJob>& jobs) {
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    YMIR_TRY(make_folders(jobs[i].out));
+    YMIR_TRY(write_file(jobs[i].out + "/spec.json", encode(inputs[i].spec)));
+    YMIR_TRY(write_file(jobs[i].out + "/job.yaml", write_job_file(inputs[i].spec)));
+  }
+  return Ok{};
+}
+
+int train(const Globals& globals, const TrainOptions& options) {
+  std::vector<std::string> arguments = common_arguments(options.threads);
   arguments.emplace_back("--json");
-  return run_worker(globals, std::move(arguments), out);
+  if (!options.resume.empty()) {
+    const std::vector<TrainedJob> jobs = jobs_to_resume(options.resume);
+    arguments.emplace_back("--resume");
+    for (const TrainedJob& job : jobs) arguments.push_back(job.out);
+    return run_worker(globals, std::move(arguments), options.resume, jobs);
+  }
+  if (options.files.empty() || options.out.empty())
+    return tell(globals, kUsage, "a job file and --out are needed (or --resume DIR)",
+                "ymir train job.yaml --out run1");
+  int exit = kDone;
+  const auto inputs = read_good_jobs(globals, options.files, &exit);
+  if (!inputs) return exit;
+  const auto jobs = jobs_to_train(globals, *inputs, options.out, &exit);
+  if (!jobs) return exit;
+  if (const auto written = write_specs(*inputs, *jobs); !written)
+    return tell(globals, written.error());
+  arguments.emplace_back("--train");
+  for (const TrainedJob& job : *jobs) arguments.push_back(job.out + "/spec.json");
+  arguments.emplace_back("--out");
+  for (const TrainedJob& job : *jobs) arguments.push_back(job.out);
+  return run_worker(globals, std::move(arguments), options.out, *jobs);
 }
 
 // --- eval ---
@@ -158,8 +167,12 @@ int eval(const Globals& globals, const EvalOptions& options) {
 
 Run train_verb(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();
-  app.add_option("job", options->file, "job file; - is stdin");
-  app.add_option("--out", options->out, "folder of the result");
+  app.add_option(
+      "job", options->files,
+      "job file, - is stdin; several: LoRA jobs of one backbone train in one batch, each "
+      "with the result it has alone");
+  app.add_option("--out", options->out,
+                 "folder of the result; of several jobs: a folder in it for each, by name");
   app.add_option("--resume", options->resume, "go on with the run in this folder");
   app.add_option("--threads", options->threads, "threads; 0: as many as cores")
       ->check(CLI::Range(0, 4096));

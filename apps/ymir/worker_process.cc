@@ -67,7 +67,7 @@ void WorkerProcess::diagnose(const std::string& line) {
 }
 
 int WorkerProcess::follow(const std::function<void(const std::string&)>& line,
-                          const std::string& hint) {
+                          const std::string& hint, const std::string& about_faults) {
   bool asked = false;
   while (output_.fd() >= 0 || diagnostics_.fd() >= 0) {
     std::array<pollfd, 2> fds{pollfd{output_.fd(), POLLIN, 0},
@@ -88,7 +88,8 @@ int WorkerProcess::follow(const std::function<void(const std::string&)>& line,
     return tell(globals_, kInterrupted, "interrupted", hint);
   if (!code) return tell(globals_, kFailed, "the worker ended by " + how, hint);
   if (*code != kDone && !last_error_.empty())
-    return tell(globals_, static_cast<ExitCode>(*code), last_error_);
+    return tell(globals_, static_cast<ExitCode>(*code), last_error_,
+                *code == kUsage ? about_faults : "");
   return static_cast<int>(*code);
 }
 

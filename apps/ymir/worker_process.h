@@ -1,4 +1,4 @@
-// The worker that a verb starts for one job: its reports line by line, and what it says of itself
+// The worker that a verb starts for its jobs: its reports line by line, and what it says of itself
 // as text for people instead of the JSON lines it writes where nobody looks. One thread.
 #pragma once
 
@@ -19,9 +19,10 @@ class WorkerProcess {
   static Result<WorkerProcess> start(const Globals& globals, std::vector<std::string> arguments);
 
   // Gives each line of its standard output to `line` until it has ended or `interrupted`, which
-  // asks it to save and end. Returns its exit code; what went wrong is told (`hint`: what to do
-  // when it died).
-  int follow(const std::function<void(const std::string&)>& line, const std::string& hint);
+  // asks it to save and end. Returns its exit code; what went wrong is told. `hint`: what to do
+  // when it died; `about_faults`: what else to know when its input is wrong.
+  int follow(const std::function<void(const std::string&)>& line, const std::string& hint,
+             const std::string& about_faults = "");
 
  private:
   WorkerProcess(const Globals& globals, ChildProcess child, int output, int diagnostics)

@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "ymir/base/json.h"
+#include "ymir/tune/checkpoint/safetensors.h"
 #include "ymir/tune/trainer/tiny_models.h"
 
 namespace ymir {
@@ -111,6 +112,104 @@ TEST_F(Program, TrainsImages) {
                                   "--data " + at.path("pictures.csv") + " --format pixels");
 
   EXPECT_GT(metrics.value("accuracy", 0.0), 0.9);
+}
+
+// The largest difference of two adapters' values.
+double difference(const std::string& a, const std::string& b) {
+  const auto left = SafetensorsFile::open(a + "/adapter/adapter_model.safetensors");
+  const auto right = SafetensorsFile::open(b + "/adapter/adapter_model.safetensors");
+  EXPECT_TRUE(left && right);
+  if (!left || !right || left->tensors().size() != right->tensors().size()) return 1e9;
+  double most = 0;
+  for (const auto& [name, view] : left->tensors()) {
+    const TensorView* other = right->find(name);
+    if (other == nullptr) return 1e9;
+    const auto x = *to_f32(view), y = *to_f32(*other);
+    EXPECT_EQ(x.size(), y.size()) << name;
+    for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i)
+      most = std::max(most, static_cast<double>(std::abs(x[i] - y[i])));
+  }
+  return most;
+}
+
+// Job files of one backbone, which differ in data, rank, seed and number of epochs.
+class OneBatch : public Program {
+ protected:
+  std::string job(const std::string& name, int number, const std::string& rest = "") {
+    const std::string rows = name + ".csv";
+    if (!std::filesystem::exists(at.path("model"))) write_tiny_family("bert", at.path("model"));
+    testing::write_tiny_rows(at.path(rows), 90 + 16 * number,
+                             5 + static_cast<std::uint64_t>(number), number);
+    return write(name + ".yaml",
+                 "backbone: {model: model}\ntask: {kind: classify}\nseed: " +
+                     std::to_string(number) + "\ndata: {train: " + rows +
+                     ", val_fraction: 0.2}\ntrain: {lr: 1.0e-3, batch: 16, dropout: 0.1}\n" +
+                     (rest.empty() ? "method: {kind: lora, rank: " + std::to_string(2 * number) +
+                                         ", targets: [query, value]}\nstop: {max_epochs: " +
+                                         std::to_string(number) + "}\n"
+                                   : rest));
+  }
+  std::string out(const std::string& name) const { return at.path(name); }
+};
+
+TEST_F(OneBatch, EachJobHasTheResultThatItHasAlone) {
+  const std::string a = job("a", 1), b = job("b", 2), c = job("c", 3);
+
+  const Ended together =
+      ymir("train --threads 1 " + a + " " + b + " " + c + " --out " + out("together"));
+
+  ASSERT_EQ(together.code, 0) << together.output;
+  EXPECT_THAT(together.output, ::testing::HasSubstr("a succeeded (budget)"));
+  EXPECT_THAT(together.output, ::testing::ContainsRegex("c +budget +[0-9]+ +accuracy"));
+  for (const std::string name : {"a", "b", "c"}) {
+    const Ended alone =
+        ymir("train --threads 1 " + at.path(name + ".yaml") + " --out " + out("alone_" + name));
+    ASSERT_EQ(alone.code, 0) << alone.output;
+    EXPECT_LT(difference(out("together/" + name), out("alone_" + name)), 1e-4) << name;
+  }
+}
+
+TEST_F(OneBatch, GoesOnWithAllJobsOfAFolder) {
+  const std::string a = job("a", 1), b = job("b", 2);
+  ASSERT_EQ(ymir("train --threads 1 " + a + " " + b + " --out " + out("both")).code, 0);
+  const std::string before = testing::bytes_of(out("both/b/adapter/adapter_model.safetensors"));
+
+  const Ended again = ymir("train --threads 1 --resume " + out("both"));
+
+  EXPECT_EQ(again.code, 0) << again.output;
+  EXPECT_EQ(testing::bytes_of(out("both/b/adapter/adapter_model.safetensors")), before);
+}
+
+TEST_F(OneBatch, JobsThatCannotShareItAreRefusedBeforeTraining) {
+  const std::string good = job("good", 1);
+  write_tiny_family("bert", at.path("other"));
+  const std::string lora = "method: {kind: lora, rank: 4, targets: [query, value]}\n";
+  struct Case {
+    std::string rest;
+    const char* why;
+  };
+  const std::vector<Case> cases = {
+      {"method: {kind: bitfit}\n", "only LoRA"},
+      {"method: {kind: lora, rank: 4, dora: true}\n", "only LoRA"},
+      {"method: {kind: lora, rank: 4, targets: [layer.1.attention.self.query]}\n", "lowest"},
+  };
+  const auto refused = [&](const std::string& bad, const char* why) {
+    const Ended ended = ymir("train --threads 1 " + good + " " + bad + " --out " + out("both"));
+    EXPECT_EQ(ended.code, 2) << ended.output;
+    EXPECT_THAT(ended.output, ::testing::HasSubstr(why));
+    EXPECT_THAT(ended.output, ::testing::HasSubstr(bad));
+    EXPECT_FALSE(std::filesystem::exists(out("both/good/adapter")));
+    EXPECT_THAT(ended.output, ::testing::Not(::testing::HasSubstr("step 1/")));
+  };
+
+  for (const Case& c : cases) refused(job("bad", 2, c.rest), c.why);
+  std::string text = testing::bytes_of(job("bad", 2, lora));
+  refused(
+      write("bad.yaml", std::string(text).replace(text.find("model: model"), 12, "model: other")),
+      "backbones");
+  refused(write("bad.yaml", std::string(text).replace(text.find("dropout: 0.1"), 12, "dropout: 0")),
+          "drop out");
+  refused(write("bad.yaml", text + "name: good\n"), "both name their job");
 }
 
 TEST_F(Program, SaysWhatAKindNeeds) {

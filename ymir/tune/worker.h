@@ -1,10 +1,10 @@
-// What the program ymir-worker does with a Session: orders over a channel, or one job by itself.
+// What the program ymir-worker does with a Session: orders over a channel, or jobs by itself.
 // Torch-free. One thread, the main one.
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "ymir/core/codec.h"
 #include "ymir/tune/session.h"
@@ -18,15 +18,20 @@ namespace ymir {
 // boundaries; true saves and ends (SIGTERM).
 Result<> serve_orders(int fd, Session& session, const std::function<bool()>& leave);
 
-struct LocalTraining {
+struct LocalJob {
   JobSpec spec{};
-  std::string out{};    // adapter/, metrics.jsonl, checkpoint/, job.json
-  bool resume = false;  // the spec is that of out/job.json, from its newest checkpoint
+  std::string out{};  // adapter/, metrics.jsonl, checkpoint/, job.json
+};
+struct LocalTraining {
+  std::vector<LocalJob> jobs{};  // one, or several in one batch; reported as j1, j2, ...
+  bool resume = false;  // the specs are those of out/job.json, from their newest checkpoints
   int num_threads = 1;
 };
-// Empty optional: told to stop by `leave`; a checkpoint was written.
-Result<std::optional<JobFinished>> train_locally(Session& session, LocalTraining training,
-                                                 const std::function<void(const Report&)>& tell,
-                                                 const std::function<bool()>& leave);
+// The jobs that ended, in the order in which they did. Fewer than there are: told to stop by
+// `leave`, and the others have written a checkpoint. kInvalidArgument: the jobs can't share a
+// batch.
+Result<std::vector<JobFinished>> train_locally(Session& session, const LocalTraining& training,
+                                               const std::function<void(const Report&)>& tell,
+                                               const std::function<bool()>& leave);
 
 }  // namespace ymir

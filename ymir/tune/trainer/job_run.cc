@@ -287,6 +287,10 @@ Result<std::unique_ptr<JobRun>> prepare_job(const TaskOrder& order,
   return job;
 }
 
+std::string title_of(const TaskOrder& order) {
+  return order.spec.name.empty() ? to_string(order.job) : order.spec.name;
+}
+
 Result<TaskGradient> next_gradient(JobRun& job, const RunContext& context) {
   const Batch batch = next_batch(job);
   std::int64_t& micro_rows = job.progress.micro_rows;

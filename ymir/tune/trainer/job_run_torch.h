@@ -55,13 +55,16 @@ struct JobRun {
   std::int64_t saved_step = -1;            // its step, -1: none by this run
 };
 
+// What errors call it: by its name, else its id.
+std::string title_of(const TaskOrder& order);
+
 // From its checkpoint, from a source's adapter, or from the seed.
 Result<std::unique_ptr<JobRun>> prepare_job(const TaskOrder& order,
                                             std::shared_ptr<const JobData> data,
                                             const RunContext& context);
 
 // The gradient of the batch that the job's step stands at. When memory runs out the step is taken
-// again in halves, down to one row (tuner.md 7.10): the same global batch; then with layers that
+// again in halves, down to one row: the same global batch; then with layers that
 // run again in the backward. kExhausted: one row does not fit.
 Result<TaskGradient> next_gradient(JobRun& job, const RunContext& context);
 // Those of several jobs in one pass; one after another when memory runs out.

@@ -127,8 +127,8 @@ Result<> check_together(const RunMembers& members) {
     if (const std::string why = cannot_share_a_pass(first.task.setup, job->task.setup);
         !why.empty())
       return Error{ErrorCode::kConflict,
-                   fmt::format("{} and {} can't pass the backbone together: {}",
-                               to_string(first.order.job), to_string(job->order.job), why)};
+                   fmt::format("{} and {} can't train in one batch: {}", title_of(first.order),
+                               title_of(job->order), why)};
   return Ok{};
 }
 

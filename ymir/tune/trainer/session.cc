@@ -140,9 +140,16 @@ Result<> check_order(const StartRun& order) {
                    "head_start is not random or fit: " + train.head_start};
     if (train.batch < 1)
       return Error{ErrorCode::kInvalidArgument, fmt::format("batch must be >= 1: {}", train.batch)};
-    if (task.spec.model != order.tasks.front().spec.model ||
-        train.precision != order.tasks.front().spec.train.precision)
-      return Error{ErrorCode::kConflict, "jobs of one run share model and precision"};
+    const TaskOrder& first = order.tasks.front();
+    const auto conflict = [&](const char* what, const std::string& a, const std::string& b) {
+      return Error{ErrorCode::kConflict,
+                   fmt::format("{} and {} can't train in one run: {} {} and {}", title_of(first),
+                               title_of(task), what, a, b)};
+    };
+    if (task.spec.model != first.spec.model)
+      return conflict("backbones", first.spec.model, task.spec.model);
+    if (train.precision != first.spec.train.precision)
+      return conflict("precisions", first.spec.train.precision, train.precision);
   }
   return Ok{};
 }
@@ -247,9 +254,14 @@ Result<> Session::run(const StartRun& order, const RunReports& reports, const St
   RunMembers members;
   bool data_loaded = true;
   for (const TaskOrder& task : order.tasks) {
-    YMIR_TRY_ASSIGN(auto data, state_->data_of(task.spec, *found.model, &data_loaded));
-    YMIR_TRY_ASSIGN(auto job, prepare_job(task, std::move(data), context));
-    members.jobs.push_back(std::move(job));
+    const auto blame = [&](const Error& error) {
+      return order.tasks.size() == 1 ? error : annotate(error, title_of(task));
+    };
+    auto data = state_->data_of(task.spec, *found.model, &data_loaded);
+    if (!data) return blame(data.error());
+    auto job = prepare_job(task, *std::move(data), context);
+    if (!job) return blame(job.error());
+    members.jobs.push_back(*std::move(job));
   }
   if (order.mode == Mode::kSpatial) YMIR_TRY(join(members, context));
   if (context.together) YMIR_TRY(check_together(members));

@@ -98,6 +98,27 @@ void carry_out(Session& session, const StartRun& order, Orders& orders) {
   orders.tell(RunLost{order.run, "start_failed: " + error.message, fault});
 }
 
+// What the session is told of one job of this machine; its folder is made, or holds it already.
+Result<TaskOrder> local_task(const LocalJob& job, std::size_t number, bool resume) {
+  const std::string spec_file = job.out + "/job.json";
+  TaskOrder task;
+  task.job = JobId{number};
+  task.spec = job.spec;
+  task.folder = job.out;
+  if (resume) {
+    YMIR_TRY_ASSIGN(const std::string text, read_file(spec_file, 1 << 20));
+    YMIR_TRY_ASSIGN(task.spec, decode_spec(text));
+    YMIR_TRY_ASSIGN(task.checkpoint, newest_checkpoint(job.out));
+    return task;
+  }
+  if (std::filesystem::exists(job.out + "/checkpoint"))
+    return Error{ErrorCode::kInvalidArgument,
+                 "the folder holds a training already; resume it, or name another: " + job.out};
+  YMIR_TRY(make_folders(job.out));
+  YMIR_TRY(write_file(spec_file, encode(task.spec)));
+  return task;
+}
+
 }  // namespace
 
 Result<> serve_orders(int fd, Session& session, const std::function<bool()>& leave) {
@@ -122,41 +143,32 @@ Result<> serve_orders(int fd, Session& session, const std::function<bool()>& lea
   return Ok{};
 }
 
-Result<std::optional<JobFinished>> train_locally(Session& session, LocalTraining training,
-                                                 const std::function<void(const Report&)>& tell,
-                                                 const std::function<bool()>& leave) {
-  const std::string spec_file = training.out + "/job.json";
-  TaskOrder task;
-  if (training.resume) {
-    YMIR_TRY_ASSIGN(const std::string text, read_file(spec_file, 1 << 20));
-    YMIR_TRY_ASSIGN(training.spec, decode_spec(text));
-    YMIR_TRY_ASSIGN(task.checkpoint, newest_checkpoint(training.out));
-  } else {
-    if (std::filesystem::exists(training.out + "/checkpoint"))
-      return Error{
-          ErrorCode::kInvalidArgument,
-          "the folder holds a training already; resume it, or name another: " + training.out};
-    YMIR_TRY(make_folders(training.out));
-    YMIR_TRY(write_file(spec_file, encode(training.spec)));
-  }
-  task.job = JobId{1};
-  task.spec = training.spec;
-  task.folder = training.out;
+Result<std::vector<JobFinished>> train_locally(Session& session, const LocalTraining& training,
+                                               const std::function<void(const Report&)>& tell,
+                                               const std::function<bool()>& leave) {
   StartRun order;
-  // Later than any run before in this folder.
+  // Later than any run before in these folders.
   order.run = RunId{static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch() /
                                                std::chrono::microseconds(1))};
-  order.tasks = {task};
   order.num_threads = training.num_threads;
-  std::optional<JobFinished> finished;
+  for (const LocalJob& job : training.jobs) {
+    YMIR_TRY_ASSIGN(TaskOrder task, local_task(job, order.tasks.size() + 1, training.resume));
+    order.tasks.push_back(std::move(task));
+  }
+  std::vector<JobFinished> finished;
   const RunReports reports{[&](const EventBody& body) {
-                             if (const auto* end = std::get_if<JobFinished>(&body)) finished = *end;
+                             if (const auto* end = std::get_if<JobFinished>(&body))
+                               finished.push_back(*end);
                              tell(Report(body));
                            },
                            [&](const StepReport& step) { tell(Report(step)); }};
-  YMIR_TRY(
-      session.run(order, reports, [&] { return leave() ? StopWish::kStop : StopWish::kGoOn; }));
-  return finished;
+  const auto ran =
+      session.run(order, reports, [&] { return leave() ? StopWish::kStop : StopWish::kGoOn; });
+  if (ran) return finished;
+  // Here the files' writer has to change something; a scheduler would choose other jobs.
+  if (ran.error().code == ErrorCode::kConflict)
+    return Error{ErrorCode::kInvalidArgument, ran.error().message};
+  return ran.error();
 }
 
 }  // namespace ymir
