@@ -9,9 +9,20 @@
 
 namespace ymir {
 
-const Candidate* requested(const AloneJob& job, bool largest) {
-  if (job.held > 0) return job.at(job.held);
-  return largest ? job.sizes.back() : job.sizes.front();
+std::vector<Request> requests(const AloneRound& alone, bool largest, Plan& plan) {
+  plan.waiting = alone.waiting();
+  std::vector<Request> list;
+  list.reserve(alone.jobs().size());
+  for (const AloneJob& job : alone.jobs()) {
+    const Candidate* size = job.held > 0 ? job.at(job.held)
+                            : largest    ? job.sizes.back()
+                                         : job.sizes.front();
+    if (size != nullptr)
+      list.push_back({&job, size});
+    else  // the forecast does not have what it runs on
+      plan.waiting.push_back({job.job->id, fmt::format("no_forecast gpus={}", job.held)});
+  }
+  return list;
 }
 
 void walk_down(const Round& round, std::span<const Request> list, bool backfill, Plan& plan) {
@@ -67,23 +78,19 @@ Result<Decision> BudgetWalk::decide(const Round& round) const {
   Decision decision;
   Plan& plan = decision.plan;
   const AloneRound alone(round);
-  plan.waiting = alone.waiting();
   // A job on its only size offers to go on for nothing: its restart then costs what others' do.
   double dearest = 0;
   for (const AloneJob& job : alone.jobs()) dearest = std::max(dearest, job.restart_seconds());
   std::vector<Keyed> order;
   order.reserve(alone.jobs().size());
-  for (const AloneJob& job : alone.jobs()) {
-    const Candidate* size = requested(job, options_.largest_size);
-    if (size == nullptr) {
-      plan.waiting.push_back({job.job->id, fmt::format("no_forecast gpus={}", job.held)});
-      continue;
-    }
+  for (const Request& request : requests(alone, options_.largest_size, plan)) {
+    const AloneJob& job = *request.job;
+    const Candidate* size = request.alone;
     double key = options_.key == Key::kSubmission ? 0 : size->members.front().finish_in.p50;
     if (key > 0 && job.held > 0 && options_.hysteresis)
       key -= job.restart_seconds() > 0 ? job.restart_seconds() : dearest;
     if (options_.key == Key::kTimeTimesGpus) key *= size->what.gpus;
-    order.push_back({.request = {&job, size},
+    order.push_back({.request = request,
                      .waits_behind = !options_.preempts && job.held == 0,
                      .key = key,
                      .submitted = job.job->submitted,

@@ -40,9 +40,9 @@ struct Request {
   const Candidate* alone = nullptr;
 };
 
-// The size that a gang policy gives the job: what it runs on now, else its smallest or largest.
-// Null: the forecast does not have what it runs on.
-const Candidate* requested(const AloneJob& job, bool largest);
+// What each job asks a gang policy for, ascending by id: the size that it runs on now, else its
+// smallest or largest. Who can't be asked waits, in `plan`. Points into `alone`.
+std::vector<Request> requests(const AloneRound& alone, bool largest, Plan& plan);
 
 // Down the list while GPUs are left; who finds none waits and is told why, in `plan`, which is
 // ordered by job afterwards. Without `backfill` nobody behind the first misfit starts.

@@ -82,25 +82,21 @@ Result<Decision> Themis::decide(const Round& round) const {
   Decision decision;
   Plan& plan = decision.plan;
   const AloneRound alone(round);
-  plan.waiting = alone.waiting();
   const double now = to_seconds(round.cluster.now);
   const double num_gpus = round.cluster.num_gpus();
   const std::map<JobId, Account> accounts = accounts_of(round.cluster);
 
   std::vector<Claimant> claimants;
-  for (const AloneJob& job : alone.jobs()) {
-    const Candidate* size = requested(job, options_.largest_size);
-    if (size == nullptr) {
-      plan.waiting.push_back({job.job->id, fmt::format("no_forecast gpus={}", job.held)});
-      continue;
-    }
+  for (const Request& request : requests(alone, options_.largest_size, plan)) {
+    const AloneJob& job = *request.job;
+    const Candidate* size = request.alone;
     const double left = std::max(AloneJob::seconds(*size), 1e-3);
     const double run = job.service(round.cluster.now) / size->what.gpus;
     const auto known = accounts.find(job.job->id);
     const Account before = known != accounts.end()
                                ? known->second
                                : Account{.left = left, .window_from = now, .run_before = run};
-    claimants.push_back({.request = {&job, size},
+    claimants.push_back({.request = request,
                          .account = carried_on(before, left, run, now, options_.window_s),
                          .run = run});
   }

@@ -116,18 +116,14 @@ Result<Decision> Tiresias::decide(const Round& round) const {
   Decision decision;
   Plan& plan = decision.plan;
   const AloneRound alone(round);
-  plan.waiting = alone.waiting();
   Queues queues(options_, round);
   std::vector<Ranked> order;
   order.reserve(alone.jobs().size());
-  for (const AloneJob& job : alone.jobs()) {
-    const Candidate* size = requested(job, options_.largest_size);
-    if (size == nullptr) {
-      plan.waiting.push_back({job.job->id, fmt::format("no_forecast gpus={}", job.held)});
-      continue;
-    }
+  for (const Request& request : requests(alone, options_.largest_size, plan)) {
+    const AloneJob& job = *request.job;
+    const Candidate* size = request.alone;
     const bool fresh = !job.job->first_started;
-    order.push_back({.request = {&job, size},
+    order.push_back({.request = request,
                      .queue = queues.queue_of(job, size->what.gpus),
                      .pending = job.held == 0,
                      .fresh = fresh,

@@ -28,21 +28,26 @@ TOP_TWO = [f"layer.{layer}.attention.self.{site}" for layer in (4, 5) for site i
 class Bench:
     def __init__(self, args, work):
         self.args, self.work = args, work
-        write_fixed(work / "fixed.csv", args.model, ROWS)
-        (work / "few.csv").write_text("text,label\ngood,a\nbad,b\nold,a\nnew,b\n")
-        self.sentences = work / "sentences.csv"
+        self.fixed, self.sentences = work / "fixed.csv", work / "sentences.csv"
+        write_fixed(self.fixed, args.model, ROWS)
         write_sentences(self.sentences, args.sentences, args.model)
+        write_few(self.few(self.fixed), self.fixed)
+        write_few(self.few(self.sentences), self.sentences)
+
+    def few(self, rows):
+        """Validation of a job on these rows; a speed needs none, a job file does."""
+        return self.work / ("few.csv" if rows == self.fixed else "few-sentences.csv")
 
     def spec(self, rows=None, dropout=0.0, precision="f32", steps=0, epochs=0, targets=None,
              method="lora", seed=1, max_length=TOKENS, schedule="constant", lr=1e-3):
+        rows = rows or self.fixed
         kind = {"kind": "full"} if method == "full" else {
             "kind": "lora", "rank": 8, "alpha": 16, "targets": targets or ["query", "value"]}
         train = {"batch": BATCH, "lr": lr, "schedule": schedule, "precision": precision}
         if dropout is not None:
             train["dropout"] = dropout
         return {"name": "bench", "model": str(self.args.model), "kind": "classify",
-                "data": {"train": [str(rows or self.work / "fixed.csv")],
-                         "validation": [str(self.work / "few.csv")], "format": "csv",
+                "data": {"train": [str(rows)], "validation": [str(self.few(rows))], "format": "csv",
                          "max_length": max_length},
                 "method": kind, "train": train, "seed": seed,
                 "stop": {"max_epochs": epochs, "max_steps": steps},
@@ -59,7 +64,7 @@ class Bench:
     def peft(self, mode="steps", rows=None, dropout=0.0, precision="f32", steps=20, threads=1,
              attention="sdpa", **more):
         setting = {"mode": mode, "model": str(self.args.model), "max_length": TOKENS,
-                   "rows": str(rows or self.work / "fixed.csv"), "dropout": dropout,
+                   "rows": str(rows or self.fixed), "dropout": dropout,
                    "precision": precision, "steps": steps, "threads": threads, "batch": BATCH,
                    "attention": attention, "method": "lora", "lr": 1e-3,
                    "out": str(self.work / "trainer"), **more}
@@ -152,6 +157,16 @@ def write_sentences(path, source, model, most=1600):
         csv.writer(file).writerows([("text", "label"), *rows])
 
 
+def write_few(path, rows):
+    """Two rows of each label."""
+    with open(rows, encoding="utf-8", newline="") as file:
+        by_label = {}
+        for row in csv.DictReader(file):
+            by_label.setdefault(row["label"], []).append(("a " + row["text"], row["label"]))
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("text", "label")] + [r for l in by_label.values() for r in l[:2]])
+
+
 def turns(args, programs):
     """name -> what it returned, `repeats` times, in turns."""
     results = {name: [] for name in programs}
@@ -228,7 +243,7 @@ def top_two(bench):
 
 
 def four(bench):
-    for rows, label in ((bench.sentences, "sentences, batch 16"), (bench.work / "fixed.csv", "16 x 64")):
+    for rows, label in ((bench.sentences, "sentences, batch 16"), (bench.fixed, "16 x 64")):
         specs = [bench.spec(rows=rows, dropout=0.1, steps=bench.args.steps, seed=seed) for seed in (1, 2, 3, 4)]
 
         def together():

@@ -4,32 +4,17 @@
 #include "ymir/base/file.h"
 #include "ymir/base/hash.h"
 #include "ymir/base/json.h"
+#include "ymir/tune/data/reference_random.h"
 #include "ymir/tune/data/tokenizer.h"
 
 namespace ymir {
 namespace {
 
-// The lists of the script: splitmix64.
-class Lists {
- public:
-  explicit Lists(std::size_t vocabulary) : vocabulary_(vocabulary) {}
-  std::vector<std::int32_t> next() {
-    std::vector<std::int32_t> ids(below(25));
-    for (std::int32_t& id : ids) id = static_cast<std::int32_t>(below(vocabulary_));
-    return ids;
-  }
-
- private:
-  std::size_t below(std::size_t n) {
-    state_ += 0x9E3779B97F4A7C15u;
-    std::uint64_t z = state_;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return (z ^ z >> 31) % n;
-  }
-  std::size_t vocabulary_;
-  std::uint64_t state_ = 5;
-};
+std::vector<std::int32_t> random_ids(testing::ReferenceRandom& random, std::size_t vocabulary) {
+  std::vector<std::int32_t> ids(random.below(25));
+  for (std::int32_t& id : ids) id = static_cast<std::int32_t>(random.below(vocabulary));
+  return ids;
+}
 
 class Decode : public ::testing::TestWithParam<const char*> {};
 
@@ -41,10 +26,11 @@ TEST_P(Decode, GivesTheTextThatTransformersGives) {
       Tokenizer::parse(*read_file(folder + "bpe/" + GetParam() + ".json"), given["config"].dump());
   ASSERT_TRUE(tokenizer) << tokenizer.error().message;
 
-  Lists lists(given["vocabulary"].get<std::size_t>());
+  testing::ReferenceRandom random(5);
   std::string texts;
   for (std::size_t i = 0; i < all["count"].get<std::size_t>(); ++i) {
-    const std::string text = tokenizer->decode(lists.next());
+    const std::string text =
+        tokenizer->decode(random_ids(random, given["vocabulary"].get<std::size_t>()));
     if (i < given["first"].size()) {
       EXPECT_EQ(text, given["first"][i].get<std::string>()) << i;
     }

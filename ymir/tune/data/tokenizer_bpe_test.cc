@@ -6,6 +6,7 @@
 #include "ymir/base/hash.h"
 #include "ymir/base/json.h"
 #include "ymir/base/text.h"
+#include "ymir/tune/data/reference_random.h"
 #include "ymir/tune/data/tokenizer.h"
 #include "ymir/tune/data/unicode.h"
 
@@ -20,23 +21,12 @@ const Json& reference() {
   return values;
 }
 
-// The generator of the reference script: splitmix64 and the same pieces.
-class Random {
+class Random : public testing::ReferenceRandom {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::size_t below(std::size_t n) {
-    state_ += 0x9E3779B97F4A7C15u;
-    std::uint64_t z = state_;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return (z ^ z >> 31) % n;
-  }
+  using testing::ReferenceRandom::ReferenceRandom;
   const std::string& of(const std::vector<std::string>& values) {
     return values[below(values.size())];
   }
-
- private:
-  std::uint64_t state_;
 };
 
 struct Pieces {
@@ -124,7 +114,7 @@ std::string line_of(const Tokenizer& tokenizer, const std::string& text) {
 
 std::string file_of(const std::string& name) { return *read_file(kFolder + name + ".json"); }
 
-class BpeTokenizers : public testing::TestWithParam<const char*> {
+class BpeTokenizers : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     auto parsed = Tokenizer::parse(file_of(GetParam()), "");
@@ -138,14 +128,14 @@ class BpeTokenizers : public testing::TestWithParam<const char*> {
 TEST_P(BpeTokenizers, GiveTheReferencesIdsAndOffsetsForEachText) {
   for (std::size_t i = 0; i < values["first"].size(); ++i)
     EXPECT_EQ(line_of(tokenizer, generated_text(i)), values["first"][i].get<std::string>())
-        << testing::PrintToString(generated_text(i));
+        << ::testing::PrintToString(generated_text(i));
   const auto hashes = values["texts"].get<std::string>();
   ASSERT_EQ(hashes.size(), reference()["num_texts"].get<std::size_t>() * 6);
   int wrong = 0;
   for (std::size_t i = 0; i < hashes.size() / 6 && wrong < 10; ++i) {
     const std::string line = line_of(tokenizer, generated_text(i));
     const bool same = sha256(line + "\n").substr(0, 6) == hashes.substr(i * 6, 6);
-    EXPECT_TRUE(same) << "text " << i << ": " << testing::PrintToString(generated_text(i))
+    EXPECT_TRUE(same) << "text " << i << ": " << ::testing::PrintToString(generated_text(i))
                       << " gives " << line;
     wrong += same ? 0 : 1;
   }
@@ -190,8 +180,8 @@ TEST_P(BpeTokenizers, FollowTheClassOfTheConfiguration) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BpeTokenizers,
-                         testing::Values("gpt2", "roberta", "llama3", "cased", "llama2",
-                                         "metaspace", "folded", "prefixed"));
+                         ::testing::Values("gpt2", "roberta", "llama3", "cased", "llama2",
+                                           "metaspace", "folded", "prefixed"));
 
 // Calls `use` with runs of 4,096 code points of the planes that hold characters.
 void for_all_runs(const std::function<void(const std::vector<char32_t>&)>& use) {
@@ -254,15 +244,15 @@ TEST(TextPattern, RefusesWhatItWouldNotReadAsTheReference) {
     return pattern ? "none" : pattern.error().message;
   };
 
-  EXPECT_THAT(fault("(\\s+|a)*"), testing::HasSubstr("a repetition within a repeated group"));
-  EXPECT_THAT(fault("a{1,3}+"), testing::HasSubstr("+ after a count"));
-  EXPECT_THAT(fault("[[:alpha:]]"), testing::HasSubstr("a named class"));
-  EXPECT_THAT(fault("(?m:a.b)"), testing::HasSubstr("a kind of group"));
-  EXPECT_THAT(fault("\\bword"), testing::HasSubstr("\\b is not supported"));
-  EXPECT_THAT(fault("(a"), testing::HasSubstr("a group is not closed"));
-  EXPECT_THAT(fault("a)"), testing::HasSubstr("closes that was not opened"));
-  EXPECT_THAT(fault("+a"), testing::HasSubstr("a repetition of nothing"));
-  EXPECT_THAT(fault("[a"), testing::HasSubstr("a class is not closed"));
+  EXPECT_THAT(fault("(\\s+|a)*"), ::testing::HasSubstr("a repetition within a repeated group"));
+  EXPECT_THAT(fault("a{1,3}+"), ::testing::HasSubstr("+ after a count"));
+  EXPECT_THAT(fault("[[:alpha:]]"), ::testing::HasSubstr("a named class"));
+  EXPECT_THAT(fault("(?m:a.b)"), ::testing::HasSubstr("a kind of group"));
+  EXPECT_THAT(fault("\\bword"), ::testing::HasSubstr("\\b is not supported"));
+  EXPECT_THAT(fault("(a"), ::testing::HasSubstr("a group is not closed"));
+  EXPECT_THAT(fault("a)"), ::testing::HasSubstr("closes that was not opened"));
+  EXPECT_THAT(fault("+a"), ::testing::HasSubstr("a repetition of nothing"));
+  EXPECT_THAT(fault("[a"), ::testing::HasSubstr("a class is not closed"));
 }
 
 TEST(TextPattern, CutsAsItsBehaviourSays) {
@@ -285,7 +275,8 @@ TEST(Bpe, AMergeOfNoEntryIsNamed) {
   const auto model = Bpe::make({{"a", 0}, {"b", 1}}, {{"a", "b"}}, {});
 
   ASSERT_FALSE(model);
-  EXPECT_THAT(model.error().message, testing::HasSubstr("\"ab\", which is not in the vocabulary"));
+  EXPECT_THAT(model.error().message,
+              ::testing::HasSubstr("\"ab\", which is not in the vocabulary"));
 }
 
 TEST(Bpe, AVeryLongWordTakesAboutLinearTime) {

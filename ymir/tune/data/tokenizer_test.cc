@@ -12,11 +12,12 @@
 #include "ymir/base/json.h"
 #include "ymir/base/temp_folder.h"
 #include "ymir/base/text.h"
+#include "ymir/tune/data/reference_random.h"
 
 namespace ymir {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 const std::string kReference = YMIR_SOURCE_DIR "/tests/reference/tokenizer";
 
@@ -32,22 +33,6 @@ std::string ids_text(const std::vector<std::int32_t>& ids) {
   for (const std::int32_t id : ids) text += (text.empty() ? "" : ",") + std::to_string(id);
   return text + "\n";
 }
-
-// The generator of the reference script: splitmix64 and the same pieces.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::size_t below(std::size_t n) {
-    state_ += 0x9E3779B97F4A7C15u;
-    std::uint64_t z = state_;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return (z ^ z >> 31) % n;
-  }
-
- private:
-  std::uint64_t state_;
-};
 
 std::vector<std::string> words_of(const char* text) {
   std::vector<std::string> words;
@@ -82,7 +67,7 @@ std::string generated_line(std::uint64_t number) {
                                                                          {0x1F300, 0x1F700},
                                                                          {0x80, 0xD800},
                                                                          {0xE000, 0x110000}}};
-  Random random(number);
+  testing::ReferenceRandom random(number);
   std::string line;
   for (std::size_t left = random.below(16); left > 0; --left) {
     const std::size_t kind = random.below(6);
@@ -137,7 +122,7 @@ void expect_generated(const Tokenizer& tokenizer, const Json& hashes, std::uint6
   }
 }
 
-class SmallTokenizers : public testing::TestWithParam<const char*> {};
+class SmallTokenizers : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(SmallTokenizers, EqualTheReferenceOnWrittenLinesPairsAndCuts) {
   const auto tokenizer = Tokenizer::load(kReference + "/" + GetParam());
@@ -154,7 +139,7 @@ TEST_P(SmallTokenizers, EqualTheReferenceOnGeneratedLines) {
   expect_generated(*tokenizer, reference()["tokenizers"][GetParam()]["generated"], num_blocks);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SmallTokenizers, testing::Values("uncased", "cased", "added"));
+INSTANTIATE_TEST_SUITE_P(All, SmallTokenizers, ::testing::Values("uncased", "cased", "added"));
 
 TEST(BertText, EveryCodePointIsNormalisedAndSplitAsInTheReference) {
   for (const bool lower : {true, false}) {
@@ -180,7 +165,7 @@ TEST(BertText, EveryCodePointIsNormalisedAndSplitAsInTheReference) {
 }
 
 // The real MiniLM, where scripts/test or `ymir fetch minilm --out ~/.cache/ymir/minilm` put it.
-class MiniLmTokenizer : public testing::Test {
+class MiniLmTokenizer : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string folder = YMIR_SOURCE_DIR "/build/demo-data/model";
