@@ -172,16 +172,19 @@ void attention_backward(const AttentionShape& shape, const RowLayout& queries,
   const auto one_head = [&](const Work& w, float beta, std::vector<float>& dropped,
                             std::vector<float>& ds) {
     const std::int64_t size = w.queries * w.keys;
-    if (ds.size() < static_cast<std::size_t>(size)) {
-      ds.resize(static_cast<std::size_t>(size));
-      dropped.resize(static_cast<std::size_t>(size));
-    }
+    if (ds.size() < static_cast<std::size_t>(size)) ds.resize(static_cast<std::size_t>(size));
     const float* p = kept + w.block;
     const View dout = at_line(g, w.first_query, w.column);
     const View scores{ds.data(), w.keys};
-    kernels::drop_signed(p, tape.scale, size, dropped.data());
-    small_product(Form::kTransposed, Form::kPlain, w.keys, width, w.queries, beta,
-                  {dropped.data(), w.keys}, dout, at_line(gv, w.first_key, w.kv_column));
+    float* used = const_cast<float*>(p);  // read only
+    if (tape.scale != 1) {
+      if (dropped.size() < static_cast<std::size_t>(size))
+        dropped.resize(static_cast<std::size_t>(size));
+      kernels::drop_signed(p, tape.scale, size, dropped.data());
+      used = dropped.data();
+    }
+    small_product(Form::kTransposed, Form::kPlain, w.keys, width, w.queries, beta, {used, w.keys},
+                  dout, at_line(gv, w.first_key, w.kv_column));
     small_product(Form::kPlain, Form::kTransposed, w.queries, w.keys, width, 0, dout,
                   at_line(vv, w.first_key, w.kv_column), scores);
     // What a query does not see has probability 0, and so has its score's gradient.

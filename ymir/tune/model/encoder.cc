@@ -158,14 +158,19 @@ at::Tensor feed(const LayerPass& pass, const at::Tensor& middle) {
   const EncoderLayer& w = pass.weights();
   const EncoderShape& shape = pass.encoder.shape;
   LayerTape* tape = pass.tape;
-  at::Tensor f = product(middle, w.ffn_in);
-  pass.adapt(Site::kFfnIn, pass.queries, middle, f.narrow(1, 0, shape.ffn),
-             w.ffn_in.slice(0, shape.ffn), false);
-  if (shape.gated)
-    pass.adapt(Site::kFfnGate, pass.queries, middle, f.narrow(1, shape.ffn, shape.ffn),
-               w.ffn_in.slice(shape.ffn, shape.ffn), false);
-  const at::Tensor hidden = activation(shape.activation, shape.gated, f, w.ffn_in.bias,
-                                       tape != nullptr ? &tape->slope : nullptr);
+  at::Tensor* slope = tape != nullptr ? &tape->slope : nullptr;
+  at::Tensor hidden;
+  if (pass.adapts(Site::kFfnIn) || pass.adapts(Site::kFfnGate)) {
+    at::Tensor f = product(middle, w.ffn_in);
+    pass.adapt(Site::kFfnIn, pass.queries, middle, f.narrow(1, 0, shape.ffn),
+               w.ffn_in.slice(0, shape.ffn), false);
+    if (shape.gated)
+      pass.adapt(Site::kFfnGate, pass.queries, middle, f.narrow(1, shape.ffn, shape.ffn),
+                 w.ffn_in.slice(shape.ffn, shape.ffn), false);
+    hidden = activation(shape.activation, shape.gated, f, w.ffn_in.bias, slope);
+  } else {
+    hidden = activated_product(middle, w.ffn_in, shape.activation, shape.gated, slope);
+  }
   at::Tensor z = product(hidden, w.ffn_out);
   pass.adapt(Site::kFfnOut, pass.queries, hidden, z, w.ffn_out, false);
   if (pass.keeps(Site::kFfnIn, &EncoderLayer::ffn_in) ||

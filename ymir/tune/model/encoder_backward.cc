@@ -1,5 +1,7 @@
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
+
 #include "ymir/base/result.h"
 #include "ymir/tune/model/embed_torch.h"
 #include "ymir/tune/model/encoder_torch.h"
@@ -27,6 +29,12 @@ struct LayerBackward {
 
   const EncoderLayer& layer() const { return encoder.layers[static_cast<std::size_t>(number)]; }
 
+  bool adapts(Site at_site) const {
+    return std::any_of(shares.parts.begin(), shares.parts.end(), [&](const JobRows& share) {
+      return static_cast<bool>(
+          (*share.slots)[static_cast<std::size_t>(number)].lora[index(at_site)]);
+    });
+  }
   // Before the frozen product's backward: DoRA's magnitude.
   at::Tensor before(Site site, const at::Tensor& dy) const {
     return magnitude_backward(tape.lora.front()[index(site)], dy,
@@ -74,9 +82,15 @@ at::Tensor feed_backward(const LayerBackward& pass, const at::Tensor& dz, at::Te
   LayerTape& tape = pass.tape;
   pass.weight(&EncoderLayer::ffn_out, tape.hidden, dz);
   const at::Tensor dout = pass.before(Site::kFfnOut, dz);
-  at::Tensor dhidden = product_backward(dout, w.ffn_out);
-  pass.site(Site::kFfnOut, pass.picked, tape.hidden, dout, dhidden);
-  at::Tensor df = activation_backward(shape.gated, dhidden, tape.slope);
+  at::Tensor df;
+  if (pass.adapts(Site::kFfnOut)) {
+    at::Tensor dhidden = product_backward(dout, w.ffn_out);
+    pass.site(Site::kFfnOut, pass.picked, tape.hidden, dout, dhidden);
+    df = activation_backward(shape.gated, dhidden, tape.slope);
+  } else {
+    pass.site(Site::kFfnOut, pass.picked, tape.hidden, dout, {});
+    df = activated_product_backward(dout, w.ffn_out, shape.gated, tape.slope);
+  }
   pass.weight(&EncoderLayer::ffn_in, tape.middle, df);
   at::Tensor dup = df.narrow(1, 0, shape.ffn);
   if (const at::Tensor scaled = pass.before(Site::kFfnIn, dup); !scaled.is_same(dup))

@@ -126,11 +126,14 @@ void multiply_panels(const Product& p, Strided a, Panels b, float* c, std::int64
            p.bias != nullptr ? p.bias + first : nullptr,
            p.alpha,
            p.add};
-    for (std::int64_t row = 0; row < p.m; row += kTileRows) {
-      const std::int64_t rows = p.m - row < kTileRows ? p.m - row : kTileRows;
+    // Rows in shares of about equal height: one row alone would wait for each of its sums.
+    std::int64_t row = 0;
+    for (std::int64_t left = (p.m + kTileRows - 1) / kTileRows; left > 0; --left) {
+      const std::int64_t rows = (p.m - row + left - 1) / left;
       t.a = a.data + row * a.row;
       t.c = c + first + row * c_row;
       tile_of(rows, vectors)(t);
+      row += rows;
     }
   }
 }

@@ -191,21 +191,27 @@ at::Tensor activation(Activation f, bool gated, const at::Tensor& z, const at::T
   const std::int64_t width = gated ? in_width / 2 : in_width;
   at::Tensor h = floats({lines, width});
   if (slope != nullptr) *slope = floats({lines, in_width});
+  at::parallel_for(0, lines, 4, [&](std::int64_t begin, std::int64_t end) {
+    activation_lines(f, gated, z, bias, h, slope, begin, end);
+  });
+  return h;
+}
+
+void activation_lines(Activation f, bool gated, const at::Tensor& z, const at::Tensor& bias,
+                      at::Tensor& h, at::Tensor* slope, std::int64_t first, std::int64_t last) {
+  const std::int64_t in_width = z.size(1), width = h.size(1);
   const float* in = z.const_data_ptr<float>();
   const float* b = data_or_null(bias);
   float* out = h.mutable_data_ptr<float>();
   float* derivative = slope != nullptr ? slope->mutable_data_ptr<float>() : nullptr;
-  at::parallel_for(0, lines, 4, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      float* d = derivative != nullptr ? derivative + i * in_width : nullptr;
-      if (gated) {
-        kernels::gated_row(f, in + i * in_width, b, width, out + i * width, d);
-      } else {
-        kernels::activation_row(f, in + i * in_width, b, width, out + i * width, d);
-      }
+  for (std::int64_t i = first; i < last; ++i) {
+    float* d = derivative != nullptr ? derivative + i * in_width : nullptr;
+    if (gated) {
+      kernels::gated_row(f, in + i * in_width, b, width, out + i * width, d);
+    } else {
+      kernels::activation_row(f, in + i * in_width, b, width, out + i * width, d);
     }
-  });
-  return h;
+  }
 }
 
 at::Tensor activation_backward(bool gated, at::Tensor dh, const at::Tensor& slope) {

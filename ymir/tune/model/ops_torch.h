@@ -118,8 +118,18 @@ at::Tensor masked(const at::Tensor& x, const at::Tensor& keep, float scale);
 // derivative by z, as wide as z (gated: those by up and by gate).
 at::Tensor activation(Activation f, bool gated, const at::Tensor& z, const at::Tensor& bias,
                       at::Tensor* slope);
+// Lines first..last of it, into h and slope (CPU).
+void activation_lines(Activation f, bool gated, const at::Tensor& z, const at::Tensor& bias,
+                      at::Tensor& h, at::Tensor* slope, std::int64_t first, std::int64_t last);
 // The gradient at z. dh is overwritten unless gated.
 at::Tensor activation_backward(bool gated, at::Tensor dh, const at::Tensor& slope);
+// Product and activation, line by line while what was computed is in the cache: activation(f,
+// gated, product(x, linear), linear.bias, slope), and activation_backward(gated,
+// product_backward(dy, linear), slope), bit for bit.
+at::Tensor activated_product(const at::Tensor& x, const Linear& linear, Activation f, bool gated,
+                             at::Tensor* slope);
+at::Tensor activated_product_backward(const at::Tensor& dy, const Linear& linear, bool gated,
+                                      const at::Tensor& slope);
 
 // Angles of rotary positions: cosine and sine [positions, head_width / 2].
 struct RotaryTable {

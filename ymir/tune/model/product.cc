@@ -1,6 +1,7 @@
 // Matrix products of the encoder. Our own kernel (gemm.h), where the CPU has it, takes those with
-// bf16 weights on a CPU without matrix units, all within an ExactRows, and the small ones of
-// adapters. The others, and all on other CPUs, are ATen's mm, which is also the readable form.
+// frozen weights that are kept packed (in bf16 only on a CPU without matrix units), all within an
+// ExactRows, and the small ones of adapters. The others, and all on other CPUs, are ATen's mm,
+// which is also the readable form.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>
@@ -8,6 +9,7 @@
 #include <ATen/ops/mm.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "ymir/base/result.h"
 #include "ymir/tune/model/exact_rows_torch.h"
@@ -23,8 +25,12 @@ namespace {
 
 thread_local int exact_rows = 0;
 
-constexpr std::int64_t kBlockTiles = 11;  // 99 rows: a block of both factors fits the L2 cache
-constexpr double kSmallWork = 1 << 20;    // multiply-adds that are not worth another thread
+// What is done to lines first..last of a product once they are there, on the thread that made them.
+using AfterLines = std::function<void(std::int64_t first, std::int64_t last)>;
+
+constexpr std::int64_t kBlockTiles = 22;  // 198 rows: a block of both factors fits the L2 cache
+constexpr std::int64_t kLanes = 16;
+constexpr double kSmallWork = 1 << 20;  // multiply-adds that are not worth another thread
 
 // Matrix units for bf16 (AMX). Without them a product in bf16 is no faster than one in f32.
 bool has_bf16_units() {
@@ -44,7 +50,8 @@ bool is_own(const at::Tensor& x) {
   return kernels::has_gemm() && !is_plain(x) && x.scalar_type() == at::kFloat;
 }
 bool is_own(const at::Tensor& x, const Linear& linear) {
-  const bool wanted = linear.weight16.defined() ? !has_bf16_units() : exact_rows > 0;
+  const bool wanted =
+      linear.weight16.defined() ? !has_bf16_units() : exact_rows > 0 || linear.packed != nullptr;
   return wanted && is_own(x) && x.stride(1) == 1;
 }
 
@@ -106,10 +113,10 @@ WeightPanels backward_panels(const Linear& linear) {
            kernels::kPanel * linear.packed->source.size(0), kernels::kPanel}};
 }
 
-// The rows of a block stay in the cache while all panels pass by. Few rows: threads share the
-// panels. Neither changes a bit of the result.
+// The rows of a block stay in the cache while all panels pass by, and while `after` sees them. Few
+// rows: threads share the panels. Neither changes a bit of the result.
 void multiply_all(const kernels::Product& p, kernels::Strided a, kernels::Panels b, float* c,
-                  std::int64_t c_row) {
+                  std::int64_t c_row, const AfterLines& after = {}) {
   const std::int64_t tiles = (p.m + kernels::kTileRows - 1) / kernels::kTileRows;
   const double tile_work =
       static_cast<double>(kernels::kTileRows) * static_cast<double>(p.n) * static_cast<double>(p.k);
@@ -125,6 +132,7 @@ void multiply_all(const kernels::Product& p, kernels::Strided a, kernels::Panels
       kernels::multiply(part, a, {b.data + begin * b.step, b.step, b.line},
                         c + begin * kernels::kPanel, c_row);
     });
+    if (after) after(0, p.m);
     return;
   }
   const auto each = std::max<std::int64_t>(1, static_cast<std::int64_t>(kSmallWork / tile_work));
@@ -134,6 +142,7 @@ void multiply_all(const kernels::Product& p, kernels::Strided a, kernels::Panels
       kernels::Product part = p;
       part.m = std::min(p.m, std::min(end, tile + kBlockTiles) * kernels::kTileRows) - row;
       kernels::multiply(part, {a.data + row * a.row, a.row, a.column}, b, c + row * c_row, c_row);
+      if (after) after(row, row + part.m);
     }
   });
 }
@@ -147,8 +156,17 @@ void own_multiply_add(at::Tensor c, const at::Tensor& a, const at::Tensor& b, fl
                       bool add) {
   const std::int64_t m = a.size(0), k = a.size(1), n = b.size(1);
   if (c.stride(1) != 1) return own_multiply_add(c.t(), b.t(), a.t(), alpha, add);
-  if (m < kernels::kPanel && n > 4 * m) {
-    // A flat result: the larger factor is better read in place than packed.
+  const bool in_place = b.stride(1) == 1 && n % kLanes == 0;
+  if (m < kernels::kPanel && in_place) {
+    // A flat result, a gradient of an adapter: lines of b are read as they lie.
+    multiply_all({m, n, k, alpha, add}, strided(a),
+                 {b.const_data_ptr<float>(), kernels::kPanel, b.stride(0)},
+                 c.mutable_data_ptr<float>(), c.stride(0));
+    return;
+  }
+  const bool better_turned =
+      m < kernels::kPanel ? n > 4 * m : n < kernels::kPanel && a.stride(0) == 1 && m % kLanes == 0;
+  if (better_turned) {
     at::Tensor turned = at::empty({n, m}, at::kFloat);
     own_multiply_add(turned, b.t(), a.t(), alpha, false);
     if (add) {
@@ -177,6 +195,20 @@ at::Tensor product(const at::Tensor& x, const Linear& linear) {
   return product_with_bias(x, bare);
 }
 
+at::Tensor activated_product(const at::Tensor& x, const Linear& linear, Activation f, bool gated,
+                             at::Tensor* slope) {
+  if (!is_own(x, linear)) return activation(f, gated, product(x, linear), linear.bias, slope);
+  const std::int64_t m = x.size(0), k = x.size(1), n = linear.weight.size(0);
+  at::Tensor z = at::empty({m, n}, at::kFloat), h = at::empty({m, gated ? n / 2 : n}, at::kFloat);
+  if (slope != nullptr) *slope = at::empty({m, n}, at::kFloat);
+  const WeightPanels b = forward_panels(linear);
+  multiply_all({m, n, k}, strided(x), b.panels, z.mutable_data_ptr<float>(), n,
+               [&](std::int64_t first, std::int64_t last) {
+                 activation_lines(f, gated, z, linear.bias, h, slope, first, last);
+               });
+  return h;
+}
+
 at::Tensor product_with_bias(const at::Tensor& x, const Linear& linear) {
   if (is_own(x, linear)) {
     const std::int64_t m = x.size(0), k = x.size(1), n = linear.weight.size(0);
@@ -192,6 +224,22 @@ at::Tensor product_with_bias(const at::Tensor& x, const Linear& linear) {
   }
   if (!linear.bias.defined()) return at::mm(x, in_f32(linear.weight).t());
   return at::addmm(linear.bias, x, in_f32(linear.weight).t());
+}
+
+at::Tensor activated_product_backward(const at::Tensor& dy, const Linear& linear, bool gated,
+                                      const at::Tensor& slope) {
+  if (gated || !is_own(dy, linear))
+    return activation_backward(gated, product_backward(dy, linear), slope);
+  const std::int64_t m = dy.size(0), k = dy.size(1), n = linear.weight.size(1);
+  at::Tensor dh = at::empty({m, n}, at::kFloat);
+  float* out = dh.mutable_data_ptr<float>();
+  const float* factor = slope.const_data_ptr<float>();
+  const WeightPanels b = backward_panels(linear);
+  multiply_all({m, n, k}, strided(dy), b.panels, out, n,
+               [&](std::int64_t first, std::int64_t last) {
+                 kernels::multiply(out + first * n, factor + first * n, (last - first) * n);
+               });
+  return dh;
 }
 
 at::Tensor product_backward(const at::Tensor& dy, const Linear& linear, at::Tensor into) {
