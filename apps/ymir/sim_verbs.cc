@@ -53,18 +53,20 @@ Result<> read_shares(const std::string& text, WorkloadOptions& options) {
 }
 
 // A new estimator for each run, alive as long as its beliefs. Any thread.
-Beliefs estimator_beliefs() {
-  const auto estimator = std::make_shared<Estimator>(*Estimator::create({}));
-  Beliefs beliefs = bind(*estimator);
-  beliefs.observe = [estimator, observe = beliefs.observe](
-                        const Event& event, const Snapshot& after) { observe(event, after); };
-  return beliefs;
+MakeBeliefs estimator_beliefs() {
+  return [hints = std::make_shared<CurveHints>()] {
+    const auto estimator = std::make_shared<Estimator>(*Estimator::create({}, hints));
+    Beliefs beliefs = bind(*estimator);
+    beliefs.observe = [estimator, observe = beliefs.observe](
+                          const Event& event, const Snapshot& after) { observe(event, after); };
+    return beliefs;
+  };
 }
 
 int replay_log(const Globals& globals, const SimulateCommand& command, const std::string& path) {
   const auto log = read_log(path);
   if (!log) return tell(globals, log.error());
-  return told(globals, run_replay_command(command, *log, estimator_beliefs));
+  return told(globals, run_replay_command(command, *log, estimator_beliefs()));
 }
 
 int run_simulation(const Globals& globals, const SimulateCommand& run) {
@@ -72,7 +74,7 @@ int run_simulation(const Globals& globals, const SimulateCommand& run) {
   ProgressLine line(terminal, globals.quiet || !terminal.stderr_is_terminal);
   const auto begin = std::chrono::steady_clock::now();
   const auto output =
-      run_simulate_command(run, estimator_beliefs, [&](const SimulationProgress& progress) {
+      run_simulate_command(run, estimator_beliefs(), [&](const SimulationProgress& progress) {
         const double spent =
             std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         std::string text = "run " +

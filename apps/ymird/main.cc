@@ -99,7 +99,7 @@ Result<> serve(const Flags& flags, int signals) {
   settings.controller.round_guard = Seconds(std::max(1.0, flags.round / 2));
   YMIR_TRY_ASSIGN(const StateFolder state, StateFolder::open(flags.state));
   settings.controller.artifacts = state.artifacts();
-  const auto made = make_policy(flags.policy, settings.policy);
+  const auto made = make_live_policy(flags.policy, settings.policy);
   if (!made) return Error{ErrorCode::kInvalidArgument, made.error().message};
   const Policy& policy = **made;
   YMIR_TRY_ASSIGN(Estimator estimator, Estimator::create(settings.estimator));

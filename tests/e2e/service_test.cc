@@ -345,6 +345,8 @@ TEST_F(ServiceTest, BadDataFailsTheJobBeforeAnythingRuns) {
 TEST_F(ServiceTest, WrongUsageIsTold) {
   for (const std::vector<std::string>& more : {std::vector<std::string>{"--round", "0"},
                                                {"--policy", "nobody"},
+                                               {"--policy", "ymir:oracle"},
+                                               {"--policy", "tiresias@pollux"},
                                                {"--set", "x"},
                                                {"--set", "profile.share=many"},
                                                {"--slots", "-3"}}) {

@@ -406,8 +406,10 @@ class TitanWorld:
                 self.free = [free - count for free, count in zip(self.free, counts)]
                 job.nodes, job.delay = counts, job.restart
                 job.starts += 1
-                self.pending.remove(job)
-                self.running.append(job)
+            for job in starts:  # placed by size, listed in the order of the queues
+                if job.nodes:
+                    self.pending.remove(job)
+                    self.running.append(job)
             now += interval
         return {job.name: job.completed - job.submitted for job in self.jobs}
 
@@ -445,7 +447,10 @@ def run_events(jobs, num_gpus, order, *, preempts=True, backfill=True, limits=()
             for queue in queues:
                 if job in queue:
                     queue.remove(job)
-        for job in active:  # before the arrivals of this instant: they have neither run nor waited
+        while waiting and waiting[0].submitted == now:
+            active.append(waiting[0])
+            queues[0].append(waiting.pop(0))
+        for job in active:  # behind the arrivals of this instant, which have neither run nor waited
             if job.running:
                 job.executed += passed
                 while_in = job.queue
@@ -459,9 +464,6 @@ def run_events(jobs, num_gpus, order, *, preempts=True, backfill=True, limits=()
                     queues[job.queue].remove(job)
                     queues[0].append(job)
                     job.queue = job.executed = job.waited = 0
-        while waiting and waiting[0].submitted == now:
-            active.append(waiting[0])
-            queues[0].append(waiting.pop(0))
         listed = [job for queue in queues for job in queue] if limits else order(active)
         budget, blocked = num_gpus, False
         if not preempts:

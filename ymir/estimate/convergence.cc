@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 
 #include "ymir/base/rng.h"
-#include "ymir/base/symmetric.h"
 #include "ymir/estimate/draws.h"
 
 namespace ymir {
@@ -105,8 +105,45 @@ double weighted_error(const RationalCurve& curve, const Data& data) {
   return sum;
 }
 
+// cholesky() of base/symmetric.h for at most four unknowns, without memory of its own: by far the
+// most frequent call. Row-major and four wide; only the lower triangle is read.
+using Square = std::array<double, 16>;
+using Column = std::array<double, 4>;
+
+bool solve_small(const Square& a, std::size_t n, Column& b) {
+  Square l{};
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j <= i; ++j) {
+      double sum = a[i * 4 + j];
+      for (std::size_t k = 0; k < j; ++k) sum -= l[i * 4 + k] * l[j * 4 + k];
+      if (i != j) {
+        l[i * 4 + j] = sum / l[j * 4 + j];
+      } else if (sum > std::numeric_limits<double>::epsilon() * std::abs(a[i * 4 + i]) &&
+                 std::isfinite(sum)) {
+        l[i * 4 + i] = std::sqrt(sum);
+      } else {
+        return false;
+      }
+    }
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t k = 0; k < i; ++k) b[i] -= l[i * 4 + k] * b[k];
+    b[i] /= l[i * 4 + i];
+  }
+  for (std::size_t i = n; i-- > 0;) {
+    for (std::size_t k = i + 1; k < n; ++k) b[i] -= l[k * 4 + i] * b[k];
+    b[i] /= l[i * 4 + i];
+  }
+  return true;
+}
+
+struct Fitted {
+  RationalCurve curve{};
+  double error = 0;
+};
+
 // Non-negative least squares of z = 1/(l - d) on the given powers of k by trying every active set.
-std::optional<RationalCurve> solve_for_floor(const Data& data, double d, bool quadratic) {
+std::optional<Fitted> solve_for_floor(const Data& data, double d, bool quadratic) {
   std::array<double, 9> gram{};
   std::array<double, 3> right{};
   for (std::size_t i = 0; i < data.k.size(); ++i) {
@@ -114,111 +151,107 @@ std::optional<RationalCurve> solve_for_floor(const Data& data, double d, bool qu
     const std::array<double, 3> x{1, data.k[i], data.k[i] * data.k[i]};
     for (std::size_t r = 0; r < 3; ++r) {
       right[r] += w * x[r] / gap;
-      for (std::size_t s = 0; s < 3; ++s) gram[r * 3 + s] += w * x[r] * x[s];
+      for (std::size_t s = 0; s <= r; ++s) gram[r * 3 + s] += w * x[r] * x[s];
     }
   }
-  std::optional<RationalCurve> best;
-  double best_error = INFINITY;
-  for (unsigned set = 1; set < (quadratic ? 8u : 4u); ++set) {
-    std::vector<std::size_t> active;
+  std::optional<Fitted> best;
+  // Every set has the power 0: without it the curve is infinite before the first step.
+  for (unsigned set = 1; set < (quadratic ? 8u : 4u); set += 2) {
+    std::array<std::size_t, 3> active{};
+    std::size_t n = 0;
     for (std::size_t i = 0; i < 3; ++i) {
-      if (set >> i & 1) active.push_back(i);
+      if (set >> i & 1) active[n++] = i;
     }
-    const std::size_t n = active.size();
-    std::vector<double> g(n * n), b(n);
+    Square a{};
+    Column b{};
     for (std::size_t r = 0; r < n; ++r) {
       b[r] = right[active[r]];
-      for (std::size_t s = 0; s < n; ++s) g[r * n + s] = gram[active[r] * 3 + active[s]];
+      for (std::size_t s = 0; s <= r; ++s) a[r * 4 + s] = gram[active[r] * 3 + active[s]];
     }
-    const auto factor = cholesky(g, static_cast<int>(n));
-    if (!factor) continue;
-    cholesky_solve(*factor, static_cast<int>(n), b);
-    if (std::ranges::any_of(b, [](double x) { return !(x >= 0); })) continue;
+    if (!solve_small(a, n, b)) continue;
+    if (std::ranges::any_of(b, [](double x) { return !(x >= 0); }) || !(b[0] > 0)) continue;
     std::array<double, 3> found{};
     for (std::size_t r = 0; r < n; ++r) found[active[r]] = b[r];
     const RationalCurve curve{found[2], found[1], found[0], d};
-    if (!(curve.c > 0)) continue;  // infinite before the first step
     const double error = weighted_error(curve, data);
-    if (error < best_error) best_error = error, best = curve;
+    if (error < (best ? best->error : INFINITY)) best = Fitted{curve, error};
   }
   return best;
 }
 
 std::optional<RationalCurve> best_start(const Data& data, bool quadratic, int floors) {
   const double lowest = *std::ranges::min_element(data.l);
-  std::optional<RationalCurve> best;
-  double best_error = INFINITY;
+  std::optional<Fitted> best;
   for (int i = 0; i < floors; ++i) {
     const double left = 1 - static_cast<double>(i) / (floors - 1);  // dense near the lowest loss
     const double d = 0.999 * lowest * (1 - left * left);
-    const auto curve = solve_for_floor(data, d, quadratic);
-    if (!curve) continue;
-    const double error = weighted_error(*curve, data);
-    if (error < best_error) best_error = error, best = curve;
+    const auto fitted = solve_for_floor(data, d, quadratic);
+    if (fitted && fitted->error < (best ? best->error : INFINITY)) best = fitted;
   }
-  return best;
+  return best ? std::optional(best->curve) : std::nullopt;
 }
 
 // The free parameters of a polish: logs of the positive ones of a, b, c, and d as a share of the
 // lowest loss, by its logit.
 class Parameters {
  public:
-  Parameters(const RationalCurve& start, double lowest) : start_(start), lowest_(lowest) {
+  Parameters(const RationalCurve& start, double lowest) : lowest_(lowest) {
     const std::array<double, 3> values{start.a, start.b, start.c};
     for (std::size_t i = 0; i < 3; ++i) {
-      if (values[i] > 0) active_.push_back(i), x.push_back(std::log(values[i]));
+      if (values[i] <= 0) continue;
+      active_[size] = i;
+      x[size++] = std::log(values[i]);
     }
     const double share = std::clamp(start.d / lowest, 1e-6, 1 - 1e-6);
-    x.push_back(std::log(share / (1 - share)));
+    x[size++] = std::log(share / (1 - share));
   }
-  RationalCurve curve(const std::vector<double>& at) const {
+  RationalCurve curve(const Column& at) const {
     std::array<double, 3> values{};
-    for (std::size_t i = 0; i < active_.size(); ++i) values[active_[i]] = std::exp(at[i]);
-    const double share = 1 / (1 + std::exp(-at.back()));
+    for (std::size_t i = 0; i + 1 < size; ++i) values[active_[i]] = std::exp(at[i]);
+    const double share = 1 / (1 + std::exp(-at[size - 1]));
     return {values[0], values[1], values[2], share * lowest_};
   }
-  std::vector<double> x{};
+  Column x{};
+  std::size_t size = 0;
 
  private:
-  RationalCurve start_;
   double lowest_;
-  std::vector<std::size_t> active_{};
+  std::array<std::size_t, 3> active_{};
 };
 
 RationalCurve polish(const RationalCurve& start, const Data& data) {
   Parameters p(start, *std::ranges::min_element(data.l));
-  const std::size_t n = p.x.size();
+  const std::size_t n = p.size;
   double damping = 1e-3, error = weighted_error(p.curve(p.x), data);
   for (int round = 0; round < 60; ++round) {
-    std::vector<double> hessian(n * n), gradient(n);
+    Square hessian{};
+    Column gradient{};
     const RationalCurve at = p.curve(p.x);
-    std::vector<RationalCurve> moved;
+    std::array<RationalCurve, 4> moved{};
     constexpr double kStep = 1e-5;
     for (std::size_t j = 0; j < n; ++j) {
-      std::vector<double> x = p.x;
+      Column x = p.x;
       x[j] += kStep;
-      moved.push_back(p.curve(x));
+      moved[j] = p.curve(x);
     }
     for (std::size_t i = 0; i < data.k.size(); ++i) {
-      const double miss = at.at(data.k[i]) - data.l[i];
+      const double here = at.at(data.k[i]), miss = here - data.l[i];
       const double w = data.weight[i] * (std::abs(miss) <= kHuber ? 1 : kHuber / std::abs(miss));
-      std::vector<double> slope(n);
+      Column slope{};
       for (std::size_t j = 0; j < n; ++j) {
-        slope[j] = (moved[j].at(data.k[i]) - at.at(data.k[i])) / kStep;
+        slope[j] = (moved[j].at(data.k[i]) - here) / kStep;
         gradient[j] += w * slope[j] * miss;
-        for (std::size_t m = 0; m <= j; ++m) hessian[j * n + m] += w * slope[j] * slope[m];
+        for (std::size_t m = 0; m <= j; ++m) hessian[j * 4 + m] += w * slope[j] * slope[m];
       }
     }
-    for (std::size_t j = 0; j < n; ++j) hessian[j * n + j] += damping * hessian[j * n + j] + 1e-12;
-    const auto factor = cholesky(hessian, static_cast<int>(n));
-    if (!factor) break;
-    cholesky_solve(*factor, static_cast<int>(n), gradient);
-    std::vector<double> next = p.x;
+    for (std::size_t j = 0; j < n; ++j) hessian[j * 4 + j] += damping * hessian[j * 4 + j] + 1e-12;
+    if (!solve_small(hessian, n, gradient)) break;
+    Column next = p.x;
     for (std::size_t j = 0; j < n; ++j) next[j] -= std::clamp(gradient[j], -3.0, 3.0);
     const double next_error = weighted_error(p.curve(next), data);
     if (next_error < error) {
       const bool done = error - next_error <= 1e-14 * error;
-      p.x = std::move(next);
+      p.x = next;
       error = next_error;
       damping = std::max(damping / 5, 1e-12);
       if (done) break;

@@ -43,11 +43,12 @@ Result<> EstimatorOptions::validate() const {
   return Ok{};
 }
 
-Estimator::Estimator(EstimatorOptions options) : options_(std::move(options)) {}
+Estimator::Estimator(EstimatorOptions options, std::shared_ptr<CurveHints> hints)
+    : options_(std::move(options)), knowledge_(std::move(hints)) {}
 
-Result<Estimator> Estimator::create(EstimatorOptions options) {
+Result<Estimator> Estimator::create(EstimatorOptions options, std::shared_ptr<CurveHints> hints) {
   YMIR_TRY(options.validate());
-  return Estimator(std::move(options));
+  return Estimator(std::move(options), std::move(hints));
 }
 
 void Estimator::observe(const Event& event, const Snapshot& after) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,9 @@ namespace ymir {
 
 class Estimator {
  public:
-  static Result<Estimator> create(EstimatorOptions options);
+  // `hints`: of estimators that see the same jobs, as the runs of one simulation do.
+  static Result<Estimator> create(
+      EstimatorOptions options, std::shared_ptr<CurveHints> hints = std::make_shared<CurveHints>());
 
   // From now on these links are what is given, not what is estimated.
   void know(KnownLinks links) { known_ = std::move(links); }
@@ -47,9 +50,9 @@ class Estimator {
   std::vector<ProbeWish> probes_wanted(const Snapshot& now, JobId target) const;
 
  private:
-  explicit Estimator(EstimatorOptions options);
+  Estimator(EstimatorOptions options, std::shared_ptr<CurveHints> hints);
   EstimatorOptions options_{};
-  Knowledge knowledge_{};
+  Knowledge knowledge_;
   KnownLinks known_{};
 };
 

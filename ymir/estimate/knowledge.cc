@@ -50,8 +50,11 @@ Interval Recent::interval() const {
   return {at(0.1), at(0.5), at(0.9)};
 }
 
-Knowledge::Knowledge()
-    : spatial_(spatial_options()), switch_seconds_({0.05, 0.5, 3}), overhead_({1.05, 1.2, 1.6}) {}
+Knowledge::Knowledge(std::shared_ptr<CurveHints> hints)
+    : hints_(std::move(hints)),
+      spatial_(spatial_options()),
+      switch_seconds_({0.05, 0.5, 3}),
+      overhead_({1.05, 1.2, 1.6}) {}
 
 void Knowledge::observe(const Event& event, const Snapshot& after) {
   std::visit(Overloaded{[&](const ProfileFinished& e) {
@@ -91,18 +94,12 @@ void Knowledge::observe(const Event& event, const Snapshot& after) {
                           close(e.run, (event.at - found->second.started).count());
                         },
                         [&](const TransferSettled& e) { learn_gain(e, after); },
-                        [&](const EpochEvaluated& e) {
-                          const JobView& job = after.jobs.at(e.job);
-                          if (job.merged || !has_target(job.spec)) return;
-                          if (const auto hint = curve_hint(job)) hints_[e.job] = *hint;
-                        },
                         [&](const JobFinished& e) { learn_class(e, after); }, [](const auto&) {}},
              event.body);
 }
 
 SoloBelief Knowledge::alone(const JobView& job) const {
-  const auto hint = hints_.find(job.id);
-  return solo_belief(job, classes_, hint == hints_.end() ? nullptr : &hint->second);
+  return solo_belief(job, classes_, *hints_);
 }
 
 void Knowledge::close(RunId id, double busy) {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <set>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,7 +33,8 @@ class Recent {
 
 class Knowledge {
  public:
-  Knowledge();
+  // `hints` may be shared with others: it decides what is computed twice, never what is known.
+  explicit Knowledge(std::shared_ptr<CurveHints> hints = std::make_shared<CurveHints>());
   void observe(const Event& event, const Snapshot& after);
 
   const StepTable& step_times() const { return step_times_; }
@@ -66,7 +67,7 @@ class Knowledge {
 
   StepTable step_times_{};
   ClassPriors classes_{};
-  std::map<JobId, CurveHint> hints_{};  // of living jobs, of their own path
+  std::shared_ptr<CurveHints> hints_;
   GainBook temporal_, spatial_;
   Recent switch_seconds_, overhead_;
   std::map<RunId, OpenRun> open_{};

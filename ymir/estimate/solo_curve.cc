@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "ymir/base/result.h"
 #include "ymir/estimate/convergence.h"
@@ -39,14 +40,17 @@ std::vector<LearningCurve> shapes(double start, double goal) {
   return result;
 }
 
+// The sum of 2.5 ln(1 + miss^2 / (4 variance)): Student-like tails, so that one odd evaluation does
+// not decide alone. As few logarithms as a double's range allows: this is asked of every curve of
+// every job in every round.
 double log_likelihood(const LearningCurve& curve, const std::vector<ErrorPoint>& points) {
-  double sum = 0;
+  double product = 1, sum = 0;
   for (const ErrorPoint& point : points) {
     const double miss = point.error - curve.error(point.step);
-    // Student-like tails: one odd evaluation must not decide alone.
-    sum -= 2.5 * std::log1p(miss * miss / (4 * point.variance));
+    product *= 1 + miss * miss / (4 * point.variance);
+    if (product > 1e100) sum += std::log(std::exchange(product, 1));
   }
-  return sum * temper(points.size());
+  return -2.5 * (sum + std::log(product)) * temper(points.size());
 }
 
 }  // namespace
@@ -211,21 +215,38 @@ double noticed_at(double step, double between_evaluations, double last_step) {
   return std::min(between_evaluations * std::ceil(step / between_evaluations), last_step);
 }
 
-std::optional<CurveHint> curve_hint(const JobView& job) {
+std::optional<CurveHint> curve_hint(std::span<const ErrorPoint> evidence, double goal,
+                                    std::uint64_t seed) {
+  if (evidence.size() < kHintPoints) return std::nullopt;
   std::vector<CurvePoint> points;
-  for (const ErrorPoint& p : own_points(job)) points.push_back({p.step, p.error});
-  if (points.size() < kHintPoints) return std::nullopt;
-  const auto fit = fit_curve(points, {.replicas = 20, .seed = job.id.value});
+  for (const ErrorPoint& p : evidence) points.push_back({p.step, p.error});
+  const auto fit = fit_curve(points, {.replicas = 20, .seed = seed});
   if (!fit) return std::nullopt;
-  const Steps steps = steps_to(*fit, error_of(judged_metric(job.spec), job.spec.target.value));
+  const Steps steps = steps_to(*fit, goal);
   if (steps.censored || !(steps.value.p50 > 0)) return std::nullopt;
   const double spread = std::log(steps.value.p90 / steps.value.p10) / (2 * kZ90);
   // The same evaluations weigh the curves once more: what the fit says counts less for it.
-  return CurveHint{points.size(), std::log(std::max(steps.value.p50, points.back().step)),
-                   1.5 * spread};
+  return CurveHint{std::log(std::max(steps.value.p50, points.back().step)), 1.5 * spread};
 }
 
-SoloBelief solo_belief(const JobView& job, const ClassPriors& priors, const CurveHint* hint) {
+std::optional<CurveHint> CurveHints::of(std::span<const ErrorPoint> points, double goal,
+                                        std::uint64_t seed) {
+  if (points.size() < kHintPoints) return std::nullopt;
+  constexpr std::size_t kMost = 200'000;  // about 60 MB
+  std::vector<double> key{static_cast<double>(seed), goal};
+  for (const ErrorPoint& p : points) key.insert(key.end(), {p.step, p.error});
+  {
+    const std::scoped_lock lock(mutex_);
+    if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  }
+  const std::optional<CurveHint> hint = curve_hint(points, goal, seed);
+  const std::scoped_lock lock(mutex_);
+  if (known_.size() >= kMost) known_.clear();
+  known_.emplace(std::move(key), hint);
+  return hint;
+}
+
+SoloBelief solo_belief(const JobView& job, const ClassPriors& priors, CurveHints& hints) {
   const std::string metric = judged_metric(job.spec);
   SoloEvidence evidence;
   evidence.goal = std::max(error_of(metric, job.spec.target.value), 1e-3);
@@ -246,7 +267,9 @@ SoloBelief solo_belief(const JobView& job, const ClassPriors& priors, const Curv
                             : std::max(2 * evidence.goal, first.value_or(0));
   evidence.start = std::max({chance, first.value_or(0), 1.1 * evidence.goal + 0.02});
   evidence.prior_steps = priors.steps(class_key(job), static_cast<double>(job.facts.total_steps));
-  if (hint && hint->points == evidence.points.size()) {
+  // The fit's target is the declared one, not that of the family of curves, which is above 0.
+  if (const auto hint =
+          hints.of(evidence.points, error_of(metric, job.spec.target.value), job.id.value)) {
     const Interval& prior = evidence.prior_steps;
     const double spread = std::log(prior.p90 / prior.p10) / (2 * kZ90);
     const double w0 = 1 / (spread * spread), w1 = 1 / (hint->deviation * hint->deviation);

@@ -11,7 +11,9 @@
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -92,18 +94,29 @@ double steps_between_evaluations(const JobView& job);
 // The step at which a target met at `step` is noticed: the next evaluation, or the job's last step.
 double noticed_at(double step, double between_evaluations, double last_step);
 
-// What fitted curves (convergence.h) say of ln(steps to target), from so many evaluations. From
-// five on it makes the belief better (measured on public curves: mean relative error of the epochs
-// to 90 % of the improvement .16 -> .14 from five points, .16 -> .12 from six); below, worse.
+// What fitted curves (convergence.h) say of ln(steps to target). From five evaluations on it makes
+// the belief better (measured on public curves: mean relative error of the epochs to 90 % of the
+// improvement .16 -> .14 from five points, .16 -> .12 from six); below, worse.
 struct CurveHint {
-  std::size_t points = 0;  // used only while the job has exactly these
   double log_steps = 0, deviation = 1;
 };
 inline constexpr std::size_t kHintPoints = 5;
-// None below kHintPoints, or when the fit is censored.
-std::optional<CurveHint> curve_hint(const JobView& job);
+// None below kHintPoints, or when the fit is censored. The seed is of its bootstrap.
+std::optional<CurveHint> curve_hint(std::span<const ErrorPoint> points, double goal,
+                                    std::uint64_t seed);
 
-// Belief of how the job does alone. Only for jobs with a target. `hint` may be null.
-SoloBelief solo_belief(const JobView& job, const ClassPriors& priors, const CurveHint* hint);
+// The hints that were asked for, because a fit takes most of a millisecond and the same job asks in
+// every round, and in every run of a simulation. A pure function with a memory; any thread.
+class CurveHints {
+ public:
+  std::optional<CurveHint> of(std::span<const ErrorPoint> points, double goal, std::uint64_t seed);
+
+ private:
+  std::mutex mutex_{};
+  std::map<std::vector<double>, std::optional<CurveHint>> known_{};  // by all that it depends on
+};
+
+// Belief of how the job does alone. Only for jobs with a target.
+SoloBelief solo_belief(const JobView& job, const ClassPriors& priors, CurveHints& hints);
 
 }  // namespace ymir

@@ -25,6 +25,7 @@ struct Line {
   bool elastic = false;  // chooses the size; the others give what is asked for
   std::string_view about;
   std::function<Made(std::string, const Settings&)> make;
+  bool studied = false;  // differs by beliefs or by a world that only a simulation can give
 };
 
 // "srtf" of "srtf:non-preemptive" and of "srtf@titan".
@@ -90,14 +91,16 @@ const std::vector<Line>& table() {
       {"ymir", true, "transfer by forecast, exact optimum, every round", pipeline({})},
       {"ymir:no-transfer", true, "only jobs alone", pipeline({{"pass.pairs", "off"}})},
       // The caller gives these beliefs of another kind, or a world of other costs.
-      {"ymir:oracle", true, "the whole forecast is the truth", pipeline({})},
-      {"ymir:oracle-similarity", true, "each source's true similarity is known", pipeline({})},
-      {"ymir:oracle-gain", true, "each source's true speed-up is known", pipeline({})},
-      {"ymir:oracle-steps", true, "the true steps to the target are known", pipeline({})},
-      {"ymir:oracle-step_time", true, "the true time of a step is known", pipeline({})},
-      {"ymir:no-estimator", true, "declared lengths, one guessed speed-up", pipeline({})},
-      {"ymir:no-early-loader", true, "data loaders are made when the run starts", pipeline({})},
-      {"ymir:no-pipeline-switch", true, "weights out and in do not overlap", pipeline({})},
+      {"ymir:oracle", true, "the whole forecast is the truth", pipeline({}), true},
+      {"ymir:oracle-similarity", true, "each source's true similarity is known", pipeline({}),
+       true},
+      {"ymir:oracle-gain", true, "each source's true speed-up is known", pipeline({}), true},
+      {"ymir:oracle-steps", true, "the true steps to the target are known", pipeline({}), true},
+      {"ymir:oracle-step_time", true, "the true time of a step is known", pipeline({}), true},
+      {"ymir:no-estimator", true, "declared lengths, one guessed speed-up", pipeline({}), true},
+      {"ymir:no-early-loader", true, "data loaders are made when the run starts", pipeline({}),
+       true},
+      {"ymir:no-pipeline-switch", true, "weights out and in do not overlap", pipeline({}), true},
       {"ymir:no-stop-loss", true, "pairs run until both have ended",
        pipeline({{"stop_loss", "off"}})},
       {"ymir:no-consolidation", true, "places on the emptiest nodes",
@@ -167,15 +170,41 @@ bool is_elastic(std::string_view policy) {
   return line != nullptr && line->elastic;
 }
 
+std::vector<std::string> live_policy_names() {
+  std::vector<std::string> names;
+  for (const Line& line : table())
+    if (!line.studied) names.emplace_back(line.name);
+  return names;
+}
+
+namespace {
+
+Error no_such(std::string_view name, const std::vector<std::string>& known) {
+  const auto near = nearest(name, known, 3);
+  return {ErrorCode::kNotFound, "no policy " + std::string(name) +
+                                    (near ? ", did you mean " + *near : "") +
+                                    " (known: " + join(known, ", ") + ")"};
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Policy>> make_policy(std::string_view name,
                                             const std::map<std::string, std::string>& settings) {
   if (const Line* line = find(name); line != nullptr)
     return line->make(std::string(name), own_settings(name, settings));
-  const std::vector<std::string> known = policy_names();
-  const auto near = nearest(name, known, 3);
-  return Error{ErrorCode::kNotFound, "no policy " + std::string(name) +
-                                         (near ? ", did you mean " + *near : "") +
-                                         " (known: " + join(known, ", ") + ")"};
+  return no_such(name, policy_names());
+}
+
+Result<std::unique_ptr<Policy>> make_live_policy(
+    std::string_view name, const std::map<std::string, std::string>& settings) {
+  const Line* line = find(name);
+  const bool public_simulator = name.find('@') != std::string_view::npos;
+  if (public_simulator || (line != nullptr && line->studied))
+    return Error{ErrorCode::kInvalidArgument,
+                 "policy " + std::string(name) + " exists only in `ymir simulate` (a daemon can: " +
+                     join(live_policy_names(), ", ") + ")"};
+  if (line == nullptr) return no_such(name, live_policy_names());
+  return make_policy(name, settings);
 }
 
 }  // namespace ymir

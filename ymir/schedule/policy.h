@@ -61,7 +61,13 @@ class Policy {
 Result<std::unique_ptr<Policy>> make_policy(
     std::string_view name, const std::map<std::string, std::string>& settings = {});
 
+// The same for a daemon: a policy that differs from another only by what a simulation tells it or
+// makes of the world ("ymir:oracle", "NAME@SOURCE") is kInvalidArgument with those that it can run.
+Result<std::unique_ptr<Policy>> make_live_policy(
+    std::string_view name, const std::map<std::string, std::string>& settings = {});
+
 std::vector<std::string> policy_names();
+std::vector<std::string> live_policy_names();
 std::string about_policy(std::string_view policy);  // in a few words; empty: no such policy
 // Whether the policy chooses how many GPUs a job gets; the others give what it asks for.
 bool is_elastic(std::string_view policy);

@@ -181,6 +181,27 @@ TEST(OptimusLossFit, TakesTheEpochsOfFinishedJobsOfTheBackbone) {
       << "one epoch left of six for j1, six for j2";
 }
 
+TEST(Policies, ADaemonRefusesThoseThatOnlyASimulationCanGiveMeaning) {
+  for (const std::string name : {"ymir:oracle", "ymir:oracle-gain", "ymir:no-estimator",
+                                 "ymir:no-early-loader", "tiresias@pollux", "ymir:orakel"}) {
+    const auto made = make_live_policy(name);
+
+    ASSERT_FALSE(made) << name;
+    EXPECT_NE(made.error().message.find("themis:auction"), std::string::npos);
+    EXPECT_EQ(made.error().message.find("oracle-steps"), std::string::npos) << name;
+  }
+}
+
+TEST(Policies, ADaemonRunsEveryOther) {
+  for (const std::string& name : live_policy_names()) {
+    const auto made = make_live_policy(name);
+
+    ASSERT_TRUE(made) << name;
+    EXPECT_EQ((*made)->name(), name);
+  }
+  EXPECT_THAT(live_policy_names(), testing::IsSupersetOf({"ymir", "ymir:no-stop-loss", "srtf"}));
+}
+
 TEST(Policies, AllSayWhatTheyAre) {
   for (const std::string& name : policy_names()) {
     EXPECT_FALSE(about_policy(name).empty()) << name;
