@@ -192,19 +192,20 @@ at::Tensor activation(Activation f, bool gated, const at::Tensor& z, const at::T
   at::Tensor h = floats({lines, width});
   if (slope != nullptr) *slope = floats({lines, in_width});
   at::parallel_for(0, lines, 4, [&](std::int64_t begin, std::int64_t end) {
-    activation_lines(f, gated, z, bias, h, slope, begin, end);
+    activation_lines(f, gated, z.narrow(0, begin, end - begin), bias, h, slope, begin);
   });
   return h;
 }
 
 void activation_lines(Activation f, bool gated, const at::Tensor& z, const at::Tensor& bias,
-                      at::Tensor& h, at::Tensor* slope, std::int64_t first, std::int64_t last) {
+                      at::Tensor& h, at::Tensor* slope, std::int64_t first) {
   const std::int64_t in_width = z.size(1), width = h.size(1);
   const float* in = z.const_data_ptr<float>();
   const float* b = data_or_null(bias);
-  float* out = h.mutable_data_ptr<float>();
-  float* derivative = slope != nullptr ? slope->mutable_data_ptr<float>() : nullptr;
-  for (std::int64_t i = first; i < last; ++i) {
+  float* out = h.mutable_data_ptr<float>() + first * width;
+  float* derivative =
+      slope != nullptr ? slope->mutable_data_ptr<float>() + first * in_width : nullptr;
+  for (std::int64_t i = 0; i < z.size(0); ++i) {
     float* d = derivative != nullptr ? derivative + i * in_width : nullptr;
     if (gated) {
       kernels::gated_row(f, in + i * in_width, b, width, out + i * width, d);

@@ -118,9 +118,9 @@ at::Tensor masked(const at::Tensor& x, const at::Tensor& keep, float scale);
 // derivative by z, as wide as z (gated: those by up and by gate).
 at::Tensor activation(Activation f, bool gated, const at::Tensor& z, const at::Tensor& bias,
                       at::Tensor* slope);
-// Lines first..last of it, into h and slope (CPU).
+// Of the lines of z, into the lines of h and slope from `first` on (CPU, one thread).
 void activation_lines(Activation f, bool gated, const at::Tensor& z, const at::Tensor& bias,
-                      at::Tensor& h, at::Tensor* slope, std::int64_t first, std::int64_t last);
+                      at::Tensor& h, at::Tensor* slope, std::int64_t first);
 // The gradient at z. dh is overwritten unless gated.
 at::Tensor activation_backward(bool gated, at::Tensor dh, const at::Tensor& slope);
 // Product and activation, line by line while what was computed is in the cache: activation(f,
@@ -139,26 +139,5 @@ struct RotaryTable {
 // angles; `back`: by the negative ones.
 void rotate(const RotaryTable& table, std::span<const std::int32_t> positions,
             std::int64_t head_width, bool back, at::Tensor x);
-
-// Self-attention over ragged rows. A row has as many queries and keys as the two layouts say; its
-// queries are the last of its tokens, unless all keys are seen anyway. All tensors may be column
-// slices of a wider matrix. Grouped queries: heads / kv_heads heads share keys and values.
-struct AttentionShape {
-  int heads = 0, kv_heads = 0;
-  std::int64_t width = 0;  // of a head
-  bool causal = false;
-};
-struct AttentionTape {
-  at::Tensor probabilities{};  // rows x heads blocks of [queries, keys]; dropped ones are negative
-  float scale = 1;             // of what dropout keeps
-};
-at::Tensor attention(const AttentionShape& shape, const RowLayout& queries, const RowLayout& keys,
-                     const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                     kernels::Dropout dropout, const RandomKeys& random, int layer,
-                     AttentionTape* tape);
-void attention_backward(const AttentionShape& shape, const RowLayout& queries,
-                        const RowLayout& keys, const at::Tensor& q, const at::Tensor& k,
-                        const at::Tensor& v, const AttentionTape& tape, const at::Tensor& dcontext,
-                        at::Tensor dq, at::Tensor dk, at::Tensor dv);
 
 }  // namespace ymir

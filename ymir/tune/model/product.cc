@@ -199,13 +199,26 @@ at::Tensor activated_product(const at::Tensor& x, const Linear& linear, Activati
                              at::Tensor* slope) {
   if (!is_own(x, linear)) return activation(f, gated, product(x, linear), linear.bias, slope);
   const std::int64_t m = x.size(0), k = x.size(1), n = linear.weight.size(0);
-  at::Tensor z = at::empty({m, n}, at::kFloat), h = at::empty({m, gated ? n / 2 : n}, at::kFloat);
+  at::Tensor h = at::empty({m, gated ? n / 2 : n}, at::kFloat);
   if (slope != nullptr) *slope = at::empty({m, n}, at::kFloat);
   const WeightPanels b = forward_panels(linear);
-  multiply_all({m, n, k}, strided(x), b.panels, z.mutable_data_ptr<float>(), n,
-               [&](std::int64_t first, std::int64_t last) {
-                 activation_lines(f, gated, z, linear.bias, h, slope, first, last);
-               });
+  constexpr std::int64_t kBlock = kBlockTiles * kernels::kTileRows;
+  if (m <= kBlock) {
+    const at::Tensor z = at::empty({m, n}, at::kFloat);
+    multiply_all({m, n, k}, strided(x), b.panels, z.mutable_data_ptr<float>(), n);
+    activation_lines(f, gated, z, linear.bias, h, slope, 0);
+    return h;
+  }
+  // Nobody needs the sums beyond their activation: one block of them a thread is enough.
+  at::parallel_for(0, (m + kBlock - 1) / kBlock, 1, [&](std::int64_t begin, std::int64_t end) {
+    const at::Tensor z = at::empty({kBlock, n}, at::kFloat);
+    for (std::int64_t row = begin * kBlock; row < std::min(m, end * kBlock); row += kBlock) {
+      const std::int64_t rows = std::min(kBlock, m - row);
+      const kernels::Strided lines = strided(x.narrow(0, row, rows));
+      kernels::multiply({rows, n, k}, lines, b.panels, z.mutable_data_ptr<float>(), n);
+      activation_lines(f, gated, z.narrow(0, 0, rows), linear.bias, h, slope, row);
+    }
+  });
   return h;
 }
 
