@@ -167,6 +167,10 @@ Run workload_verb(CLI::App& app) {
   generate->add_option("--domains", made.domains, "of trust, equally likely")
       ->capture_default_str();
   generate->add_option("--gains", made.gains, "synthetic or measured");
+  generate
+      ->add_option("--solo", made.solo,
+                   "what measured gains are against: trace, tuned, p75 or median")
+      ->capture_default_str();
   generate->add_option("--density", made.useful_pairs, "of useful pairs, synthetic")
       ->capture_default_str();
   generate->add_option("--out", options->generate.out, "file; none: print it");

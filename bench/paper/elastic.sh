@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 data=${1:-../shared/data}
 tables=${TABLES:-build/release/bin/bench/schedule_tables}
-policies=ymir:no-transfer,optimus,srtf,tiresias,themis,fifo
+policies=ymir:no-transfer,optimus,srtf,srsf,tiresias,themis,fifo
 echo "## Titan FM-1, 8 x 4 V100, rounds of 120 s"
 "$tables" --policies "$policies" --profiles "$data/profiles/titan" --nodes 8 --gpus-per-node 4 \
   --interval 120 titan "$data"/traces/titan/FM-1-{roberta-base,roberta-large,vit,vit-large}.csv

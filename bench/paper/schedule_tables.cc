@@ -4,7 +4,10 @@
 //   schedule_tables --policies ymir:no-transfer,optimus --interval 60 --profiles DIR titan FILE...
 //   schedule_tables --policies ymir,srtf,tiresias --jobs 240 --gpus 32 --load 1 --seeds 10 generate
 //
-// Options: --nodes N --gpus-per-node G, --set KEY=VALUE (of policies; error.LINK=SPEC of beliefs;
+// Ratios are geometric means over the workloads of policy / base, with 95% intervals.
+//
+// Options: --tasks T --solo S (of `ymir workload generate`), --rows means (the means alone),
+// --nodes N --gpus-per-node G, --set KEY=VALUE (of policies; error.LINK=SPEC of beliefs;
 // truth.KEY of the workload), --base POLICY (ratios to it), --threads T (over policies and seeds),
 // --tail K (the K longest completion times of each run: waits, starts and time on each size).
 #include <sys/resource.h>
@@ -21,7 +24,10 @@
 
 #include "ymir/base/file.h"
 #include "ymir/base/text.h"
+#include "ymir/sim/metrics/pair_truth.h"
 #include "ymir/sim/metrics/record.h"
+#include "ymir/sim/metrics/statistics.h"
+#include "ymir/sim/metrics/summary.h"
 #include "ymir/sim/simulate.h"
 #include "ymir/sim/trace/trace.h"
 #include "ymir/sim/trace/workload_of.h"
@@ -38,6 +44,8 @@ struct Arguments {
   int nodes = 8, width = 4, jobs = 240, seeds = 1, threads = 1, tail = 0;
   double interval = 120, load = 1;
   std::string base{};
+  std::string tasks = "paper27", solo = "trace";
+  bool means_only = false;
 };
 
 struct Row {
@@ -45,16 +53,10 @@ struct Row {
   double avg = 0, p50 = 0, p99 = 0, most = 0, cpu_s = 0;
   int finished = 0, censored = 0, merged = 0, split = 0, starts = 0;
   std::int64_t rounds = 0;
+  std::map<std::string, double> modes{};  // share of the jobs
+  double false_merges = 0, extra_s = 0, redone_s = 0;
   std::string tail{};
 };
-
-double quantile(const std::vector<double>& sorted, double p) {
-  if (sorted.empty()) return std::nan("");
-  const double rank = static_cast<double>(sorted.size() - 1) * p;
-  const auto below = static_cast<std::size_t>(rank);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (sorted[above] - sorted[below]) * (rank - static_cast<double>(below));
-}
 
 double cpu_seconds() {
   timespec now{};
@@ -124,8 +126,17 @@ Result<Row> run(const std::string& name, const Workload& workload, const std::st
   row.p99 = quantile(jct, 0.99);
   row.most = quantile(jct, 1);
   row.rounds = static_cast<std::int64_t>(run.state.round);
-  if (arguments.tail > 0)
-    row.tail = tail_of(record_of(run.log, run.state, workload), workload, arguments.tail);
+  const RunRecord record = record_of(run.log, run.state, workload);
+  if (arguments.tail > 0) row.tail = tail_of(record, workload, arguments.tail);
+  if (row.merged > 0) {
+    const JobModel model = model_of(scenario);
+    const PairTruth pairs(workload, model);
+    const SimulationSummary summary = summarise(record, {.pairs = &pairs});
+    row.modes = summary.mode_share;
+    row.false_merges = static_cast<double>(summary.false_merges);
+    row.extra_s = summary.extra_jct_s;
+    row.redone_s = summary.gpu_seconds.at("redone");
+  }
   return row;
 }
 
@@ -165,6 +176,12 @@ Result<> parse(int count, char** words, Arguments& arguments) {
         arguments.settings[key] = value.substr(equals + 1);
     } else if (word == "--profiles") {
       arguments.profiles = value;
+    } else if (word == "--tasks") {
+      arguments.tasks = value;
+    } else if (word == "--solo") {
+      arguments.solo = value;
+    } else if (word == "--rows") {
+      arguments.means_only = value == "means";
     } else if (word == "--base") {
       arguments.base = value;
     } else if (!number) {
@@ -198,7 +215,10 @@ Result<std::vector<std::pair<std::string, Workload>>> workloads(const Arguments&
                                          .num_gpus = arguments.nodes * arguments.width,
                                          .gpus_per_node = arguments.width,
                                          .load = arguments.load,
-                                         .seed = static_cast<std::uint64_t>(seed)}));
+                                         .seed = static_cast<std::uint64_t>(seed),
+                                         .tasks = arguments.tasks,
+                                         .profiles = arguments.profiles,
+                                         .solo = arguments.solo}));
       made.emplace_back(fmt::format("seed {}", seed), std::move(workload));
     }
     return made;
@@ -221,27 +241,86 @@ Result<std::vector<std::pair<std::string, Workload>>> workloads(const Arguments&
   return made;
 }
 
-// Means over the workloads, and their ratios to `base` (base / policy: above 1 the policy is
+// The ratio of a policy to the base, workload by workload: "mean [low, high]", the geometric mean
+// with its 95% interval (Student's t on the logarithms).
+std::string ratio_of(const std::vector<double>& ratios) {
+  const double center = geometric_mean(ratios);
+  if (ratios.size() < 2) return fmt::format("{:.2f}", center);
+  std::vector<double> logs;
+  for (const double ratio : ratios) logs.push_back(std::log(ratio));
+  const double factor = std::exp(half_width_95(logs));
+  return fmt::format("{:.2f} [{:.2f}, {:.2f}]", center, center / factor, center * factor);
+}
+
+// Means over the workloads, and the ratios of each policy to the base (above 1: the base is
 // better).
 void print_means(const std::vector<Row>& rows, const Arguments& arguments) {
-  std::map<std::string, Row> sum;
-  for (const Row& row : rows) {
-    Row& total = sum[row.policy];
-    total.avg += row.avg;
-    total.p99 += row.p99;
-    total.cpu_s += row.cpu_s;
-    ++total.starts;
-  }
-  const auto base = sum.find(arguments.base.empty() ? arguments.policies.front() : arguments.base);
-  fmt::print("\n| policy | mean of avg JCT s | mean of p99 s | avg ratio | p99 ratio | CPU s |\n");
-  fmt::print("|---|---|---|---|---|---|\n");
+  std::map<std::string, std::vector<const Row*>> of;  // in the order of the workloads
+  for (const Row& row : rows) of[row.policy].push_back(&row);
+  const auto& base = of[arguments.base.empty() ? arguments.policies.front() : arguments.base];
+  fmt::print(
+      "\n| policy | avg JCT s, p99 s | avg ratio | p99 ratio | CPU s |\n|---|---|---|---|---|\n");
   for (const std::string& policy : arguments.policies) {
-    const Row& total = sum[policy];
-    const double n = std::max(1, total.starts);
-    fmt::print("| {} | {:.1f} | {:.1f} | {:.3f} | {:.3f} | {:.2f} |\n", policy, total.avg / n,
-               total.p99 / n, total.avg / base->second.avg, total.p99 / base->second.p99,
-               total.cpu_s / n);
+    std::vector<double> avg, p99, cpu, avg_ratio, p99_ratio;
+    for (std::size_t i = 0; i < of[policy].size(); ++i) {
+      const Row& row = *of[policy][i];
+      avg.push_back(row.avg);
+      p99.push_back(row.p99);
+      cpu.push_back(row.cpu_s);
+      if (i >= base.size()) continue;
+      avg_ratio.push_back(row.avg / base[i]->avg);
+      p99_ratio.push_back(row.p99 / base[i]->p99);
+    }
+    fmt::print("| {} | {:.0f}, {:.0f} | {} | {} | {:.2f} |\n", policy, mean(avg), mean(p99),
+               ratio_of(avg_ratio), ratio_of(p99_ratio), mean(cpu));
   }
+}
+
+// What transfer did, over all workloads, of the policies that merged.
+void print_transfers(const std::vector<Row>& rows, const Arguments& arguments) {
+  fmt::print(
+      "\n| policy | normal, temporal, spatial | merges | false | split | JCT lost by splits s | "
+      "GPU time redone s |\n|---|---|---|---|---|---|---|\n");
+  for (const std::string& policy : arguments.policies) {
+    Row sum;
+    int runs = 0;
+    for (const Row& row : rows) {
+      if (row.policy != policy || row.merged == 0) continue;
+      ++runs;
+      for (const auto& [mode, share] : row.modes) sum.modes[mode] += share;
+      sum.merged += row.merged;
+      sum.split += row.split;
+      sum.false_merges += row.false_merges;
+      sum.extra_s += row.extra_s;
+      sum.redone_s += row.redone_s;
+    }
+    if (runs == 0) continue;
+    fmt::print("| {} | {:.2f}, {:.2f}, {:.2f} | {} | {:.0f} | {} | {:.0f} | {:.0f} |\n", policy,
+               sum.modes["normal"] / runs, sum.modes["temporal"] / runs,
+               sum.modes["spatial"] / runs, sum.merged, sum.false_merges, sum.split, sum.extra_s,
+               sum.redone_s);
+  }
+}
+
+// The density of pairs: of the ordered pairs of different tasks, and of the unordered ones trained
+// together, over all workloads.
+std::string pairs_that_help(const std::vector<std::pair<std::string, Workload>>& made) {
+  double temporal = 0, temporal_all = 0, spatial = 0, spatial_all = 0;
+  for (const auto& [name, workload] : made) {
+    for (const auto& [pair, gain] : workload.temporal) {
+      const std::size_t middle = pair.find('>');
+      if (pair.substr(0, middle) == pair.substr(middle + 1)) continue;
+      ++temporal_all;
+      temporal += gain > 0;
+    }
+    for (const auto& [pair, gains] : workload.spatial) {
+      ++spatial_all;
+      spatial += gains[0] > 0 && gains[1] > 0;
+    }
+  }
+  return fmt::format("Pairs that help: A->B {:.0f}%, both of a joint pair {:.0f}%.",
+                     100 * temporal / std::max(1.0, temporal_all),
+                     100 * spatial / std::max(1.0, spatial_all));
 }
 
 int main_of(int count, char** words) {
@@ -282,11 +361,15 @@ int main_of(int count, char** words) {
   threads.clear();
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   if (failed) return 1;
-  fmt::print(
-      "| workload | policy | avg JCT s | p50 | p99 | max | finished/censored | merges/splits | "
-      "starts a job | rounds | CPU s |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
-  for (const Row& row : rows) fmt::print("{}{}", line(row), row.tail);
+  if (!arguments.means_only)
+    fmt::print(
+        "| workload | policy | avg JCT s | p50 | p99 | max | finished/censored | merges/splits | "
+        "starts a job | rounds | CPU s |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
+  for (const Row& row : rows)
+    if (!arguments.means_only) fmt::print("{}{}", line(row), row.tail);
+  if (arguments.format == "generate") fmt::print("{}\n", pairs_that_help(*made));
   print_means(rows, arguments);
+  print_transfers(rows, arguments);
   fmt::print("\n{} runs in {:.1f} s of wall time on {} threads\n", rows.size(), wall.count(),
              arguments.threads);
   return 0;

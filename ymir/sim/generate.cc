@@ -9,6 +9,7 @@
 #include "ymir/base/rng.h"
 #include "ymir/base/text.h"
 #include "ymir/sim/metrics/statistics.h"
+#include "ymir/sim/profiles/curves.h"
 #include "ymir/sim/profiles/titan_profile.h"
 #include "ymir/sim/trace/workload_of.h"
 #include "ymir/sim/workload.h"
@@ -189,7 +190,8 @@ Result<Workload> measured(const WorkloadOptions& options, const std::vector<Draf
   }
   YMIR_TRY_ASSIGN(Workload workload, workload_of(trace, options.profiles,
                                                  {.nodes = options.num_gpus / options.gpus_per_node,
-                                                  .gpus_per_node = options.gpus_per_node}));
+                                                  .gpus_per_node = options.gpus_per_node,
+                                                  .settings = {{"solo", options.solo}}}));
   for (std::size_t i = 0; i < drafts.size(); ++i) workload.jobs[i].share = drafts[i].share;
   return workload;
 }
@@ -272,6 +274,7 @@ std::string header_of(const WorkloadOptions& o, const std::vector<Draft>& drafts
                         {"share", o.share},
                         {"domains", o.domains},
                         {"gains", o.gains.empty() ? "default" : o.gains},
+                        {"solo", o.solo},
                         {"useful_pairs", o.useful_pairs},
                         {"gain_sigma", o.gain_sigma},
                         {"drawn_s_p10_p50_p90_p99", quantiles_of(drawn)},
@@ -344,6 +347,10 @@ Result<> WorkloadOptions::validate() const {
     return wrong("gains must be synthetic or measured: " + gains);
   if (gains == "measured" && tasks == "paper27")
     return wrong("gains=measured needs tasks=paper27-measured");
+  if (solo != "trace" && !solo_rank_of(solo))
+    return wrong("solo must be trace, tuned, p75 or median: " + solo);
+  if (solo != "trace" && tasks == "paper27")
+    return wrong("solo=" + solo + " needs tasks=paper27-measured");
   if (!(useful_pairs >= 0 && useful_pairs <= 1)) return wrong("density must be in 0..1");
   if (!(gain_sigma >= 0 && gain_sigma <= 2)) return wrong("gain_sigma must be in 0..2");
   return Ok{};

@@ -141,6 +141,8 @@ TEST(Workload, RefusesOptionsThatMakeNoSenseAndNamesThem) {
   EXPECT_THAT(fault({.arrivals = "daily"}), HasSubstr("arrivals must be"));
   EXPECT_THAT(fault({.shares = {1, 2}}), HasSubstr("three numbers"));
   EXPECT_THAT(fault({.gains = "measured"}), HasSubstr("needs tasks=paper27-measured"));
+  EXPECT_THAT(fault({.tasks = "paper27-measured", .solo = "best"}), HasSubstr("solo must be"));
+  EXPECT_THAT(fault({.solo = "p75"}), HasSubstr("needs tasks=paper27-measured"));
   EXPECT_THAT(fault({.tasks = "paper28"}), HasSubstr("paper28"));
 }
 

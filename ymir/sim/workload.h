@@ -82,6 +82,9 @@ struct WorkloadOptions {
   // useful_pairs, its gain log-normal, else the same mirrored.
   std::string gains{};  // empty: synthetic for paper27, measured for paper27-measured
   double useful_pairs = 0.1, gain_sigma = 0.6;
+  // Of measured tasks: what their gains are against, and their targets. trace: those of `profiles`;
+  // tuned, p75, median: of the settings that were run alone, by best metric.
+  std::string solo = "trace";
   Result<> validate() const;
 };
 // The sigma of a log-normal with that mean and median.

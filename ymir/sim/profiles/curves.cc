@@ -1,6 +1,7 @@
 #include "ymir/sim/profiles/curves.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "ymir/base/csv.h"
@@ -47,8 +48,21 @@ std::optional<double> epochs_to(const Curve& curve, double target) {
   return std::nullopt;
 }
 
+std::optional<SoloRank> solo_rank_of(std::string_view name) {
+  if (name == "tuned") return SoloRank::kBest;
+  if (name == "p75") return SoloRank::kUpperQuartile;
+  if (name == "median") return SoloRank::kMedian;
+  return std::nullopt;
+}
+
 double best_value(const Curve& curve) {
   return std::ranges::max_element(curve, {}, &EpochPoint::value)->value;
+}
+
+std::optional<double> whole_epochs_to(const Curve& curve, double target) {
+  const auto epochs = epochs_to(curve, target);
+  if (!epochs) return std::nullopt;
+  return std::max(1.0, std::floor(*epochs + 0.5));
 }
 
 std::optional<PairSamples> spatial_samples(const JointCurves& curves, const CurveTask& first,
@@ -123,6 +137,31 @@ const Curve* LearningCurves::normal(const std::string& model, const std::string&
   const auto& all = settings(model, task);
   const auto found = all.find(setting);
   return found == all.end() ? nullptr : &found->second;
+}
+
+std::optional<SoloRun> LearningCurves::solo(const std::string& model, const std::string& task,
+                                            SoloRank rank) const {
+  constexpr double kBelowBest = 0.02;
+  struct Ranked {
+    double best = 0, learning_rate = 0;
+    int gradient_steps = 0;
+    const Curve* curve = nullptr;
+  };
+  std::vector<Ranked> ranked;  // the best last
+  for (const auto& [setting, curve] : settings(model, task))
+    ranked.push_back({best_value(curve), parse_double(setting.learning_rate).value_or(0),
+                      setting.gradient_steps, &curve});
+  if (ranked.empty()) return std::nullopt;
+  std::ranges::sort(ranked, {}, [](const Ranked& each) {
+    return std::tuple(each.best, each.learning_rate, each.gradient_steps);
+  });
+  const double quantile = rank == SoloRank::kBest ? 1 : rank == SoloRank::kMedian ? 0.5 : 0.75;
+  const double place = std::floor(static_cast<double>(ranked.size() - 1) * quantile + 0.5);
+  const Ranked& chosen = ranked[static_cast<std::size_t>(place)];
+  SoloRun run{.curve = chosen.curve, .best = chosen.best};
+  run.target = run.best - kBelowBest * std::abs(run.best);  // the metric may be a negated loss
+  run.epochs = *whole_epochs_to(*run.curve, run.target);
+  return run;
 }
 
 const Curve* LearningCurves::temporal(const std::string& model, const std::string& source,

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -53,6 +54,19 @@ std::optional<PairSamples> spatial_samples(const JointCurves& curves, const Curv
 std::optional<PairSamples> temporal_samples(double source_samples, const Curve& after_source,
                                             const CurveTask& target);
 
+// A task alone under one of its settings, ranked by their best metric: what a transfer is compared
+// with. The published gains of these curves change sign with it, so every use names it.
+enum class SoloRank { kBest, kUpperQuartile, kMedian };
+std::optional<SoloRank> solo_rank_of(std::string_view name);  // tuned p75 median
+struct SoloRun {
+  const Curve* curve = nullptr;
+  double best = 0;
+  double target = 0;  // 2% of the best below it
+  double epochs = 0;  // whole, to the target
+};
+// Epochs to the target counted in whole ones, as the runs evaluated; at least one.
+std::optional<double> whole_epochs_to(const Curve& curve, double target);
+
 class LearningCurves {
  public:
   // `models` empty: all.
@@ -73,6 +87,10 @@ class LearningCurves {
                       const Setting& setting) const;
   // All settings of a task; empty when there are none.
   const std::map<Setting, Curve>& settings(const std::string& model, const std::string& task) const;
+  // Settings with equal metrics stand in the order of learning rate, then gradient steps. Nothing
+  // when there are no settings.
+  std::optional<SoloRun> solo(const std::string& model, const std::string& task,
+                              SoloRank rank) const;
   const Curve* temporal(const std::string& model, const std::string& source,
                         const std::string& target) const;
   // In either order.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "ymir/base/file.h"
@@ -95,6 +96,94 @@ TEST_F(WrittenCurves, FaultsNameFileAndLine) {
   EXPECT_TRUE(other_model);
   EXPECT_THAT(steps.error().message, HasSubstr("normal_curves.csv:2: column `grad_accum_steps`"));
 }
+
+TEST_F(WrittenCurves, TheSoloBaselineIsASettingByRankAndItsTargetTwoPerCentBelowItsBest) {
+  write("normal",
+        "model,task,lr,grad_accum_steps,metric,epoch,value\nm,a,1e-3,1,loss,1,-3\n"
+        "m,a,1e-3,1,loss,1.98,-2.03\nm,a,1e-3,1,loss,3,-2\nm,a,1e-4,1,loss,1,-8\n"
+        "m,a,1e-5,1,loss,1,-9\nm,a,1e-5,2,loss,1,-5\n");
+  const auto curves = LearningCurves::read(folder);
+  ASSERT_TRUE(curves);
+
+  const auto tuned = curves->solo("m", "a", SoloRank::kBest);
+  const auto upper = curves->solo("m", "a", SoloRank::kUpperQuartile);
+  const auto median = curves->solo("m", "a", SoloRank::kMedian);
+
+  ASSERT_TRUE(tuned && upper && median);
+  EXPECT_EQ(tuned->best, -2);
+  EXPECT_DOUBLE_EQ(tuned->target, -2.04);
+  EXPECT_EQ(tuned->epochs, 2);  // 1.98
+  EXPECT_EQ(upper->best, -5);
+  EXPECT_EQ(median->best, -5);  // rank 1.5 counts as 2
+  EXPECT_FALSE(curves->solo("m", "z", SoloRank::kBest));
+}
+
+// What transfer is worth against three solo baselines, by an independent count over the same files:
+// percent of the targets with a better metric, faster to the target, slower or never; and of how
+// many joint pairs both sides are faster. Tasks with all settings only; joint runs of vit are
+// polluted, so not of it.
+struct SoloCase {
+  const char* model;
+  SoloRank rank;
+  int better, faster, slower, both;
+};
+class MeasuredSolo : public testing::TestWithParam<SoloCase> {};
+
+TEST_P(MeasuredSolo, TransferIsWorthWhatAnIndependentCountSays) {
+  const std::string shared = YMIR_SOURCE_DIR "/../shared/data/profiles/titan";
+  if (!std::filesystem::exists(shared)) GTEST_SKIP() << "no measured profiles: " << shared;
+  const SoloCase& given = GetParam();
+  const auto curves = LearningCurves::read(shared, {given.model});
+  ASSERT_TRUE(curves) << curves.error().message;
+  constexpr double kNever = 1e9;
+  const auto left_out = [&](const std::string& task) {
+    return task == "wnli" || curves->settings(given.model, task).size() < 27;
+  };
+  const auto solo = [&](const std::string& task) {
+    return *curves->solo(given.model, task, given.rank);
+  };
+
+  double pairs = 0, better = 0, faster = 0, slower = 0;
+  for (const auto& [key, curve] : curves->temporal_pairs()) {
+    const auto& [model, source, target] = key;
+    if (left_out(source) || left_out(target)) continue;
+    const SoloRun alone = solo(target);
+    const double epochs = whole_epochs_to(curve, alone.target).value_or(kNever);
+    ++pairs;
+    better += best_value(curve) > alone.best;
+    faster += epochs < alone.epochs;
+    slower += epochs > alone.epochs;
+  }
+  int both = 0;
+  for (const auto& [key, joint] : curves->spatial_pairs()) {
+    const auto& [model, first, second] = key;
+    if (left_out(first) || left_out(second)) continue;
+    const auto sooner = [&](const Curve& curve, const std::string& task) {
+      return whole_epochs_to(curve, solo(task).target).value_or(kNever) < solo(task).epochs;
+    };
+    both += sooner(joint.first, first) && sooner(joint.second, second);
+  }
+
+  EXPECT_EQ(std::lround(100 * better / pairs), given.better);
+  EXPECT_EQ(std::lround(100 * faster / pairs), given.faster);
+  EXPECT_EQ(std::lround(100 * slower / pairs), given.slower);
+  if (std::string(given.model) != "vit") EXPECT_EQ(both, given.both);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    AllBaselines, MeasuredSolo,
+    testing::Values(SoloCase{"roberta-base", SoloRank::kBest, 29, 36, 33, 1},
+                    SoloCase{"roberta-large", SoloRank::kBest, 7, 20, 41, 0},
+                    SoloCase{"vit", SoloRank::kBest, 7, 6, 76, -1},
+                    SoloCase{"vit-large", SoloRank::kBest, 6, 17, 46, 16},
+                    SoloCase{"roberta-base", SoloRank::kUpperQuartile, 96, 64, 2, 4},
+                    SoloCase{"roberta-large", SoloRank::kUpperQuartile, 80, 62, 5, 8},
+                    SoloCase{"vit", SoloRank::kUpperQuartile, 57, 38, 42, -1},
+                    SoloCase{"vit-large", SoloRank::kUpperQuartile, 79, 44, 21, 26},
+                    SoloCase{"roberta-base", SoloRank::kMedian, 100, 82, 4, 13},
+                    SoloCase{"roberta-large", SoloRank::kMedian, 93, 64, 0, 13},
+                    SoloCase{"vit", SoloRank::kMedian, 88, 76, 18, -1},
+                    SoloCase{"vit-large", SoloRank::kMedian, 92, 78, 12, 20}));
 
 }  // namespace
 }  // namespace ymir

@@ -3,7 +3,9 @@
 // titan: lengths of jobs_effective.csv (as the published results used them), step times on every
 // number of GPUs up to the job's largest from the tables of placements and throughput_per_job.csv,
 // each on as few nodes as can be and on one node more, 30 s and the context switch for each start.
-// Gains from the curves of real transfer runs, against the solo length of the job's own setting;
+// Gains from the curves of real transfer runs, against the solo length of the job's own setting, or
+// with solo=tuned|p75|median against the task's best, 75th percentile or median setting of those
+// that were run alone, whose target (98% of its best) and length are then the job's;
 // a pair that never met its target counts as twice as slow as its curve is long. The curves of
 // `vit` trained together are polluted (they are those of vit-large) and are left out.
 //

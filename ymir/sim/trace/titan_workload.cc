@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "ymir/base/text.h"
 #include "ymir/sim/profiles/curves.h"
@@ -49,14 +50,46 @@ Result<StepTimes> table_of(const TitanProfile& profile, const JobKind& kind, int
 struct Kind {
   const JobKind* kind = nullptr;
   std::string task{};
-  double samples = 0, per_epoch = 0;
+  double samples = 0, per_epoch = 0;  // to the target, of an epoch
+  double target = 0;                  // of the metric
+  bool whole_epochs = false;          // counted in these, as the solo baseline's are
   double step_on_one = 0;
+
+  std::optional<double> epochs(const Curve& curve) const {
+    if (whole_epochs) return whole_epochs_to(curve, target);
+    const auto reached = epochs_to(curve, target);
+    return reached ? std::optional(std::max(*reached, 0.5)) : std::nullopt;
+  }
 };
+
+// truth.KEY=VALUE of these traces.
+struct TitanSettings {
+  double size_factor = 1;  // language tasks stand with a quarter of their samples in the tables
+  std::optional<SoloRank> solo{};  // nothing: the target and the length that the trace names
+};
+
+Result<TitanSettings> settings_of(const std::map<std::string, std::string>& given) {
+  TitanSettings settings;
+  for (const auto& [key, value] : given) {
+    const auto number = parse_double(value);
+    if (key == "size_factor" && number && *number >= 0.01 && *number <= 100) {
+      settings.size_factor = *number;
+    } else if (key == "solo" && (value == "trace" || solo_rank_of(value))) {
+      settings.solo = solo_rank_of(value);
+    } else {
+      return Error{ErrorCode::kInvalidArgument,
+                   fmt::format("truth.{}={}: knows size_factor in 0.01..100 and solo of trace, "
+                               "tuned, p75, median",
+                               key, value)};
+    }
+  }
+  return settings;
+}
 
 // How much faster the target is after the source: solo samples / samples in the transfer run.
 double temporal_gain(const Curve& after_source, const Kind& target) {
-  if (const auto epochs = epochs_to(after_source, target.kind->target))
-    return target.samples / (std::max(*epochs, 0.5) * target.per_epoch) - 1;
+  if (const auto epochs = target.epochs(after_source))
+    return target.samples / (*epochs * target.per_epoch) - 1;
   return std::max(kLeastGain,
                   target.samples / (2 * after_source.back().epoch * target.per_epoch) - 1);
 }
@@ -65,8 +98,7 @@ double temporal_gain(const Curve& after_source, const Kind& target) {
 // epoch has.
 std::array<double, 3> spatial_truth(const JointCurves& curves, const Kind& a, const Kind& b) {
   const auto epochs = [](const Curve& curve, const Kind& kind) {
-    const auto reached = epochs_to(curve, kind.kind->target);
-    return reached ? std::max(*reached, 0.5) : 2 * curve.back().epoch;
+    return kind.epochs(curve).value_or(2 * curve.back().epoch);
   };
   const double steps_a = a.per_epoch / static_cast<double>(a.kind->batch);
   const double steps_b = b.per_epoch / static_cast<double>(b.kind->batch);
@@ -80,9 +112,8 @@ std::array<double, 3> spatial_truth(const JointCurves& curves, const Kind& a, co
           joint_time / std::max(a.step_on_one, b.step_on_one)};
 }
 
-Result<> add_gains(const std::string& profiles, const std::map<std::string, Kind>& kinds,
-                   Workload& workload) {
-  YMIR_TRY_ASSIGN(const LearningCurves curves, LearningCurves::read(profiles));
+void add_gains(const LearningCurves& curves, const std::map<std::string, Kind>& kinds,
+               Workload& workload) {
   for (const auto& [name_a, a] : kinds)
     for (const auto& [name_b, b] : kinds) {
       const std::string& model = a.kind->model;
@@ -94,7 +125,22 @@ Result<> add_gains(const std::string& profiles, const std::map<std::string, Kind
       if (joint && joint->trusted)
         workload.spatial[name_a + "+" + name_b] = spatial_truth(*joint, a, b);
     }
-  return Ok{};
+}
+
+// What a kind of jobs has to reach, and how many samples it takes alone.
+Kind goal_of(const JobKind& kind, const LearningCurves& curves, const TitanSettings& settings) {
+  Kind goal{.kind = &kind,
+            .task = task_of(kind),
+            .samples = kind.samples * settings.size_factor,
+            .per_epoch = kind.samples_per_epoch * settings.size_factor,
+            .target = kind.target};
+  if (!settings.solo) return goal;
+  const auto solo = curves.solo(kind.model, kind.task, *settings.solo);
+  if (!solo) return goal;
+  goal.whole_epochs = true;
+  goal.target = solo->target;
+  goal.samples = solo->epochs * goal.per_epoch;
+  return goal;
 }
 
 }  // namespace
@@ -102,14 +148,8 @@ Result<> add_gains(const std::string& profiles, const std::map<std::string, Kind
 Result<Workload> titan_workload(const Trace& trace, const std::string& profiles,
                                 const TruthOptions& options) {
   if (profiles.empty()) return Error{ErrorCode::kInvalidArgument, "a titan trace needs --profiles"};
-  double size_factor = 1;  // language tasks stand with a quarter of their samples in the tables
-  for (const auto& [key, value] : options.settings) {
-    const auto number = parse_double(value);
-    if (key != "size_factor" || !number || !(*number >= 0.01 && *number <= 100))
-      return Error{ErrorCode::kInvalidArgument,
-                   fmt::format("truth.{}={}: knows size_factor in 0.01..100", key, value)};
-    size_factor = *number;
-  }
+  YMIR_TRY_ASSIGN(const TitanSettings settings, settings_of(options.settings));
+  YMIR_TRY_ASSIGN(const LearningCurves curves, LearningCurves::read(profiles));
   YMIR_TRY_ASSIGN(const TitanProfile profile,
                   TitanProfile::read({.folder = profiles, .gpu_type = options.gpu_type}));
   const int nodes = std::max(options.nodes, 1), width = std::max(options.gpus_per_node, 1);
@@ -127,29 +167,25 @@ Result<Workload> titan_workload(const Trace& trace, const std::string& profiles,
       if (!table) return annotate(table.error(), fmt::format("{}:{}", trace.file, given.line));
       tables[&kind] = *std::move(table);
     }
-    const double per_epoch = kind.samples_per_epoch * size_factor;
-    const double epochs = kind.samples / kind.samples_per_epoch;
+    Kind goal = goal_of(kind, curves, settings);
     WorkloadJob job{.name = given.name, .at = given.submission_s};
     job.backbone = kind.model;
-    job.task = task_of(kind);
+    job.task = goal.task;
     job.steps_per_epoch =
-        std::max<std::int64_t>(1, std::llround(per_epoch / static_cast<double>(kind.batch)));
-    job.steps =
-        std::max<std::int64_t>(1, std::llround(epochs * static_cast<double>(job.steps_per_epoch)));
+        std::max<std::int64_t>(1, std::llround(goal.per_epoch / static_cast<double>(kind.batch)));
+    job.steps = std::max<std::int64_t>(
+        1, std::llround(goal.samples / goal.per_epoch * static_cast<double>(job.steps_per_epoch)));
     job.max_steps = 4 * job.steps;
     job.table = tables.at(&kind);
     job.step_time = job.table.rows.front().seconds;
     job.start_s = kCheckpointSeconds + kind.switch_s;
     job.gpus = std::clamp(given.gpus, 1, most);
     job.max_gpus = most;
-    kinds[job.backbone + "/" + job.task] = {.kind = &kind,
-                                            .task = job.task,
-                                            .samples = kind.samples * size_factor,
-                                            .per_epoch = per_epoch,
-                                            .step_on_one = job.step_time};
+    goal.step_on_one = job.step_time;
+    kinds[job.backbone + "/" + job.task] = std::move(goal);
     workload.jobs.push_back(std::move(job));
   }
-  YMIR_TRY(add_gains(profiles, kinds, workload));
+  add_gains(curves, kinds, workload);
   return workload;
 }
 
