@@ -7,6 +7,7 @@
 // Ratios are geometric means over the workloads of policy / base, with 95% intervals.
 //
 // Options: --tasks T --solo S (of `ymir workload generate`), --rows means (the means alone),
+// --label L (one line),
 // --nodes N --gpus-per-node G, --set KEY=VALUE (of policies; error.LINK=SPEC of beliefs;
 // truth.KEY of the workload), --base POLICY (ratios to it), --threads T (over policies and seeds),
 // --tail K (the K longest completion times of each run: waits, starts and time on each size).
@@ -46,6 +47,7 @@ struct Arguments {
   std::string base{};
   std::string tasks = "paper27", solo = "trace";
   bool means_only = false;
+  std::string label{};  // of a line in place of all tables
 };
 
 struct Row {
@@ -54,7 +56,7 @@ struct Row {
   int finished = 0, censored = 0, merged = 0, split = 0, starts = 0;
   std::int64_t rounds = 0;
   std::map<std::string, double> modes{};  // share of the jobs
-  double false_merges = 0, extra_s = 0, redone_s = 0;
+  double false_merges = 0, redone_s = 0;
   std::string tail{};
 };
 
@@ -134,7 +136,6 @@ Result<Row> run(const std::string& name, const Workload& workload, const std::st
     const SimulationSummary summary = summarise(record, {.pairs = &pairs});
     row.modes = summary.mode_share;
     row.false_merges = static_cast<double>(summary.false_merges);
-    row.extra_s = summary.extra_jct_s;
     row.redone_s = summary.gpu_seconds.at("redone");
   }
   return row;
@@ -180,6 +181,8 @@ Result<> parse(int count, char** words, Arguments& arguments) {
       arguments.tasks = value;
     } else if (word == "--solo") {
       arguments.solo = value;
+    } else if (word == "--label") {
+      arguments.label = value;
     } else if (word == "--rows") {
       arguments.means_only = value == "means";
     } else if (word == "--base") {
@@ -276,11 +279,47 @@ void print_means(const std::vector<Row>& rows, const Arguments& arguments) {
   }
 }
 
+// One line for a page's table: the base's average and p99, each other policy's ratios to it.
+void print_line(const std::vector<Row>& rows, const std::string& pairs,
+                const Arguments& arguments) {
+  std::map<std::string, std::vector<const Row*>> of;
+  for (const Row& row : rows) of[row.policy].push_back(&row);
+  std::vector<double> avg, p99;
+  const auto& base = of[arguments.policies.front()];
+  for (const Row* row : base) {
+    avg.push_back(row->avg);
+    p99.push_back(row->p99);
+  }
+  fmt::print("| {} | {:.0f}, {:.0f} |", arguments.label, mean(avg), mean(p99));
+  for (std::size_t k = 1; k < arguments.policies.size(); ++k) {
+    std::vector<double> avg_ratio, p99_ratio;
+    const auto& other = of[arguments.policies[k]];
+    for (std::size_t i = 0; i < base.size(); ++i) {
+      avg_ratio.push_back(other[i]->avg / base[i]->avg);
+      p99_ratio.push_back(other[i]->p99 / base[i]->p99);
+    }
+    fmt::print(" {}, {:.2f} |", ratio_of(avg_ratio), geometric_mean(p99_ratio));
+  }
+  double merged = 0, split = 0, wrong = 0, redone = 0;
+  std::map<std::string, double> modes;
+  for (const Row* row : base) {
+    merged += row->merged;
+    split += row->split;
+    wrong += row->false_merges;
+    redone += row->redone_s;
+    for (const auto& [mode, share] : row->modes)
+      modes[mode] += share / static_cast<double>(base.size());
+  }
+  fmt::print(" {} | {:.0f}, {:.0f}, {:.0f} | {:.0f}, {:.0f}, {:.0f}, {:.0f} |\n", pairs,
+             100 * modes["normal"], 100 * modes["temporal"], 100 * modes["spatial"], merged, wrong,
+             split, redone / 3600);
+}
+
 // What transfer did, over all workloads, of the policies that merged.
 void print_transfers(const std::vector<Row>& rows, const Arguments& arguments) {
   fmt::print(
-      "\n| policy | normal, temporal, spatial | merges | false | split | JCT lost by splits s | "
-      "GPU time redone s |\n|---|---|---|---|---|---|---|\n");
+      "\n| policy | normal, temporal, spatial | merges | false | split | GPU time redone s "
+      "|\n|---|---|---|---|---|---|\n");
   for (const std::string& policy : arguments.policies) {
     Row sum;
     int runs = 0;
@@ -291,14 +330,12 @@ void print_transfers(const std::vector<Row>& rows, const Arguments& arguments) {
       sum.merged += row.merged;
       sum.split += row.split;
       sum.false_merges += row.false_merges;
-      sum.extra_s += row.extra_s;
       sum.redone_s += row.redone_s;
     }
     if (runs == 0) continue;
-    fmt::print("| {} | {:.2f}, {:.2f}, {:.2f} | {} | {:.0f} | {} | {:.0f} | {:.0f} |\n", policy,
+    fmt::print("| {} | {:.2f}, {:.2f}, {:.2f} | {} | {:.0f} | {} | {:.0f} |\n", policy,
                sum.modes["normal"] / runs, sum.modes["temporal"] / runs,
-               sum.modes["spatial"] / runs, sum.merged, sum.false_merges, sum.split, sum.extra_s,
-               sum.redone_s);
+               sum.modes["spatial"] / runs, sum.merged, sum.false_merges, sum.split, sum.redone_s);
   }
 }
 
@@ -318,8 +355,7 @@ std::string pairs_that_help(const std::vector<std::pair<std::string, Workload>>&
       spatial += gains[0] > 0 && gains[1] > 0;
     }
   }
-  return fmt::format("Pairs that help: A->B {:.0f}%, both of a joint pair {:.0f}%.",
-                     100 * temporal / std::max(1.0, temporal_all),
+  return fmt::format("{:.0f}, {:.0f}", 100 * temporal / std::max(1.0, temporal_all),
                      100 * spatial / std::max(1.0, spatial_all));
 }
 
@@ -361,13 +397,18 @@ int main_of(int count, char** words) {
   threads.clear();
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   if (failed) return 1;
+  if (!arguments.label.empty()) {
+    print_line(rows, pairs_that_help(*made), arguments);
+    return 0;
+  }
   if (!arguments.means_only)
     fmt::print(
         "| workload | policy | avg JCT s | p50 | p99 | max | finished/censored | merges/splits | "
         "starts a job | rounds | CPU s |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
   for (const Row& row : rows)
     if (!arguments.means_only) fmt::print("{}{}", line(row), row.tail);
-  if (arguments.format == "generate") fmt::print("{}\n", pairs_that_help(*made));
+  if (arguments.format == "generate")
+    fmt::print("Pairs that help, %: A->B, both of a joint pair: {}\n", pairs_that_help(*made));
   print_means(rows, arguments);
   print_transfers(rows, arguments);
   fmt::print("\n{} runs in {:.1f} s of wall time on {} threads\n", rows.size(), wall.count(),

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <filesystem>
 
 #include "ymir/base/file.h"
@@ -164,10 +163,12 @@ TEST_P(MeasuredSolo, TransferIsWorthWhatAnIndependentCountSays) {
     both += sooner(joint.first, first) && sooner(joint.second, second);
   }
 
-  EXPECT_EQ(std::lround(100 * better / pairs), given.better);
-  EXPECT_EQ(std::lround(100 * faster / pairs), given.faster);
-  EXPECT_EQ(std::lround(100 * slower / pairs), given.slower);
-  if (std::string(given.model) != "vit") EXPECT_EQ(both, given.both);
+  EXPECT_NEAR(100 * better / pairs, given.better, 0.501);  // whole per cent
+  EXPECT_NEAR(100 * faster / pairs, given.faster, 0.501);  // whole per cent
+  EXPECT_NEAR(100 * slower / pairs, given.slower, 0.501);  // whole per cent
+  if (given.both >= 0) {
+    EXPECT_EQ(both, given.both);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
