@@ -96,6 +96,7 @@ Result<> read(const std::string& key, const std::string& value, PipelineOptions&
       {"unfairness", [&](double x) { utility.unfairness = x; }},
       {"shortness", [&](double x) { utility.shortness = x; }},
       {"length", [&](double x) { utility.length = x; }},
+      {"calm_share", [&](double x) { utility.calm_share = x; }},
       {"spread", [&](double x) { utility.spread = x; }},
       {"thrift", [&](double x) { utility.thrift = x; }},
       {"transfer", [&](double x) { utility.transfer = x; }},

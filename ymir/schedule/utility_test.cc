@@ -75,6 +75,22 @@ TEST(Utility, ALongJobYieldsLessTheLongerItIs) {
   EXPECT_DOUBLE_EQ(Utility{kByHand}.value(alone(3 * 3600, 3600, 4 * 3600, 0, 3600)), 1);
 }
 
+TEST(Utility, InALongQueueLongJobsYieldToShortOnes) {
+  UtilityOptions options = kByHand;
+  options.length = 0.5;
+  options.calm_share = 2;
+  CandidateFacts facts = alone(0, 4 * 3600, 4 * 3600, 0, 4 * 3600);  // shortness 1/2, length 2
+  const auto with_share = [&](double gpus) {
+    facts.members[0].job.fair_gpus = gpus;
+    return Utility{options}.value(facts);
+  };
+
+  EXPECT_DOUBLE_EQ(with_share(3), 0.5 * 2);
+  EXPECT_DOUBLE_EQ(with_share(2), 0.5 * 2);
+  EXPECT_DOUBLE_EQ(with_share(1), 0.5 * 1.5);
+  EXPECT_DOUBLE_EQ(with_share(0.1), 0.5 * 1.05);
+}
+
 TEST(Utility, GpuTimeThatASizeWastesCostsWhatOthersLoseByIt) {
   UtilityOptions options = kByHand;
   options.thrift = 1;
@@ -177,6 +193,8 @@ TEST(Utility, RefusesOptionsOutOfRange) {
   odd_exponent.shortness = 0.3;
   UtilityOptions odd_length;
   odd_length.length = 0.3;
+  UtilityOptions never_calm;
+  never_calm.calm_share = 0;
   UtilityOptions negative_thrift;
   negative_thrift.thrift = -1;
   UtilityOptions no_hold;
@@ -184,6 +202,7 @@ TEST(Utility, RefusesOptionsOutOfRange) {
 
   EXPECT_FALSE(odd_exponent.validate());
   EXPECT_FALSE(odd_length.validate());
+  EXPECT_FALSE(never_calm.validate());
   EXPECT_FALSE(negative_thrift.validate());
   EXPECT_FALSE(no_hold.validate());
   EXPECT_TRUE(UtilityOptions{}.validate());

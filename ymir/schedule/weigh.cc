@@ -107,6 +107,7 @@ class Weigher {
             .fair_remaining = Seconds(scale_ / speed),
             .isolated = Seconds(scale_ * std::max(whole, 1.0) / speed),
             .idle_rounds = idle_rounds(draft_.cluster(), job),
+            .fair_gpus = fair,
             .work = work * scale_};
   }
 
