@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
 
 #include "ymir/base/text.h"
 #include "ymir/schedule/passes.h"
@@ -68,6 +67,48 @@ Result<> check_draft(const Draft& draft, std::string_view pass) {
   return Ok{};
 }
 
+double number_of(double value) { return value; }
+double number_of(Seconds value) { return value.count(); }
+double number_of(int value) { return value; }
+void assign(double& to, double x) { to = x; }
+void assign(Seconds& to, double x) { to = Seconds(x); }
+void assign(int& to, double x) { to = static_cast<int>(std::clamp(x, -1.0, 1e9)); }
+
+// A setting that is a number: its name, where it stands.
+struct Number {
+  std::string_view name;
+  double (*get)(const PipelineOptions&);
+  void (*set)(PipelineOptions&, double);
+};
+template <auto field>
+constexpr Number of_options(std::string_view name) {
+  return {name, [](const PipelineOptions& options) { return number_of(options.*field); },
+          [](PipelineOptions& options, double x) { assign(options.*field, x); }};
+}
+template <auto field>
+constexpr Number of_utility(std::string_view name) {
+  return {name, [](const PipelineOptions& options) { return number_of(options.utility.*field); },
+          [](PipelineOptions& options, double x) { assign(options.utility.*field, x); }};
+}
+
+// Read from --set and echoed in a summary.
+constexpr Number kNumbers[] = {
+    of_options<&PipelineOptions::partner_wait_max>("partner_wait_max"),
+    of_options<&PipelineOptions::relative_gap>("relative_gap"),
+    of_utility<&UtilityOptions::unfairness>("unfairness"),
+    of_utility<&UtilityOptions::shortness>("shortness"),
+    of_utility<&UtilityOptions::length>("length"),
+    of_utility<&UtilityOptions::calm_share>("calm_share"),
+    of_utility<&UtilityOptions::spread>("spread"),
+    of_utility<&UtilityOptions::thrift>("thrift"),
+    of_utility<&UtilityOptions::transfer>("transfer"),
+    of_utility<&UtilityOptions::tau>("tau"),
+    of_utility<&UtilityOptions::hold>("hold"),
+    of_utility<&UtilityOptions::hold_min>("hold_min"),
+    of_utility<&UtilityOptions::least_transfer>("least_transfer"),
+    of_utility<&UtilityOptions::hard_tier>("hard_tier"),
+};
+
 Result<> read(const std::string& key, const std::string& value, PipelineOptions& options) {
   const auto invalid = [&](const std::string& what) {
     return Error{ErrorCode::kInvalidArgument, fmt::format("{}={}: {}", key, value, what)};
@@ -89,34 +130,18 @@ Result<> read(const std::string& key, const std::string& value, PipelineOptions&
     (key == "stop_loss" ? options.stop_loss : options.consolidate) = value == "on";
     return Ok{};
   }
-  UtilityOptions& utility = options.utility;
-  const std::map<std::string, std::function<void(double)>> numbers{
-      {"partner_wait_max", [&](double x) { options.partner_wait_max = Seconds(x); }},
-      {"relative_gap", [&](double x) { options.relative_gap = x; }},
-      {"unfairness", [&](double x) { utility.unfairness = x; }},
-      {"shortness", [&](double x) { utility.shortness = x; }},
-      {"length", [&](double x) { utility.length = x; }},
-      {"calm_share", [&](double x) { utility.calm_share = x; }},
-      {"spread", [&](double x) { utility.spread = x; }},
-      {"thrift", [&](double x) { utility.thrift = x; }},
-      {"transfer", [&](double x) { utility.transfer = x; }},
-      {"tau", [&](double x) { utility.tau = x; }},
-      {"hold", [&](double x) { utility.hold = Seconds(x); }},
-      {"hold_min", [&](double x) { utility.hold_min = x; }},
-      {"least_transfer", [&](double x) { utility.least_transfer = x; }},
-      {"hard_tier",
-       [&](double x) { utility.hard_tier = static_cast<int>(std::clamp(x, -1.0, 1e9)); }}};
-  const auto setter = numbers.find(key);
-  if (setter == numbers.end()) {
+  const auto known = std::ranges::find(kNumbers, key, &Number::name);
+  if (known == std::end(kNumbers)) {
     std::vector<std::string> names{"consolidate", "stop_loss"};
-    for (const auto& [name, set] : numbers) names.push_back(name);
+    for (const Number& each : kNumbers) names.emplace_back(each.name);
+    std::ranges::sort(names);
     const auto near = nearest(key, names, 3);
     return invalid("unknown setting" + (near ? ", did you mean " + *near : std::string()) +
                    " (known: pass.NAME, " + join(names, ", ") + ")");
   }
   const auto number = parse_double(value);
   if (!number) return invalid("not a number");
-  setter->second(*number);
+  known->set(options, *number);
   return Ok{};
 }
 
@@ -161,22 +186,10 @@ Result<Decision> Pipeline::decide(const Round& round) const {
 }
 
 std::map<std::string, std::string> Pipeline::constants() const {
-  const UtilityOptions& utility = options_.utility;
   std::map<std::string, std::string> constants{{"consolidate", options_.consolidate ? "on" : "off"},
                                                {"stop_loss", options_.stop_loss ? "on" : "off"}};
-  const std::pair<const char*, double> numbers[] = {
-      {"partner_wait_max", options_.partner_wait_max.count()},
-      {"relative_gap", options_.relative_gap},
-      {"unfairness", utility.unfairness},
-      {"shortness", utility.shortness},
-      {"spread", utility.spread},
-      {"transfer", utility.transfer},
-      {"tau", utility.tau},
-      {"hold", utility.hold.count()},
-      {"hold_min", utility.hold_min},
-      {"least_transfer", utility.least_transfer},
-      {"hard_tier", static_cast<double>(utility.hard_tier)}};
-  for (const auto& [name, value] : numbers) constants[name] = fmt::format("{}", value);
+  for (const Number& each : kNumbers)
+    constants[std::string(each.name)] = fmt::format("{}", each.get(options_));
   for (const Pass& pass : kPasses)
     if (pass.may_be_off)
       constants[fmt::format("pass.{}", pass.name)] =
