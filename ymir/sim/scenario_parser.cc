@@ -133,7 +133,8 @@ class Parser {
     std::int64_t nodes = 1;
     READ(nodes, whole(pairs.get("nodes", "1"), 1, 10'000));
     std::vector<int> gpus;
-    for (const std::string_view each : split(pairs.get("gpus", "4"), ',')) {
+    const std::string widths = pairs.get("gpus", "4");  // outlives the views into it
+    for (const std::string_view each : split(widths, ',')) {
       YMIR_TRY_ASSIGN(const std::int64_t slots, whole(std::string(each), 1, 1024));
       gpus.push_back(static_cast<int>(slots));
     }
