@@ -61,13 +61,14 @@ struct Shared {
   std::string workload_hash{};
 };
 
-// Of a policy of the controller; those of a public simulator stand in its code and settings.
+// Of a policy of the controller.
 Settings constants_of(const std::string& policy, const Settings& settings) {
   const auto made = make_policy(policy, policy_settings(settings));
   return made ? (*made)->constants() : Settings{};
 }
 
-std::string config_of(const Shared& shared, const std::string& policy, std::uint64_t seed) {
+std::string config_of(const Shared& shared, const std::string& policy, std::uint64_t seed,
+                      const Settings& constants) {
   const SimulateOptions& o = shared.options;
   return canonical(Json{{"policy", policy},
                         {"nodes", shared.nodes},
@@ -79,7 +80,7 @@ std::string config_of(const Shared& shared, const std::string& policy, std::uint
                         {"rho", o.rho},
                         {"beliefs", shared.estimator ? "estimator" : "oracle"},
                         {"settings", settings_for(policy, o)},
-                        {"constants", constants_of(policy, settings_for(policy, o))},
+                        {"constants", constants},
                         {"workload", shared.workload_hash}});
 }
 
@@ -134,6 +135,7 @@ Result<FinishedRun> run_artifact(const Shared& shared, const artifact::Policy& p
   done.record.seed = seed;
   done.record.trace = shared.input.name;
   done.events = events_of(run);
+  done.config = config_of(shared, policy.name, seed, run.constants);
   done.pairs = pairs_csv(done.record, nullptr);
   SummaryTruth truth{.theta = shared.options.theta, .rho = shared.options.rho};
   SoloTruth solo;
@@ -178,6 +180,7 @@ Result<FinishedRun> run_controller(const Shared& shared, const std::string& poli
   done.summary = summarise(
       done.record, {.solo = &solo, .pairs = &pairs, .theta = options.theta, .rho = options.rho});
   done.pairs = pairs_csv(done.record, &pairs);
+  done.config = config_of(shared, policy, seed, constants_of(policy, options.settings));
   if (policy == "ymir:no-early-loader" || policy == "ymir:no-pipeline-switch")
     done.summary.notes.push_back(
         "assumed, not measured: what data loaders and the hand-over of a GPU cost (world.loader_s, "
@@ -250,7 +253,6 @@ class Runs {
     Result<FinishedRun> done = from ? run_artifact(shared_, *from, seed)
                                     : run_controller(shared_, policy, seed, job_ended);
     if (!done) return annotate(std::move(done).error(), policy);
-    done->config = config_of(shared_, policy, seed);
     done->summary.wall_s =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return done;

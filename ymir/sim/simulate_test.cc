@@ -285,6 +285,30 @@ TEST_F(SimulateTest, SweepsOneSettingAndTellsTheConstantsOfEachPolicy) {
   EXPECT_TRUE((*summary)["kept"].contains("right_yes"));
 }
 
+TEST_F(SimulateTest, TellsTheConstantsOfAPublicSimulatorAsTheyWereUsed) {
+  const auto trace =
+      scan_trace("tiresias", "t.csv",
+                 "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n"
+                 "1,4,0,9,m,100,0\n");
+  ASSERT_TRUE(trace);
+
+  const auto done = simulate(SimulationInput{.trace = trace->trace},
+                             {.policies = {"tiresias@events"},
+                              .nodes = 1,
+                              .gpus_per_node = 4,
+                              .settings = {{"tiresias.promote", "8"}},
+                              .out = folder_.string()},
+                             {});
+
+  ASSERT_TRUE(done) << done.error().message;
+  const auto summary = parse_json(read("tiresias@events/summary.json"));
+  ASSERT_TRUE(summary);
+  const Json& constants = (*summary)["config"]["constants"];
+  EXPECT_EQ(constants["tiresias.limit"], "3250") << "the default";
+  EXPECT_EQ(constants["tiresias.promote"], "8");
+  EXPECT_EQ(constants["tiresias.service"], "gpu-seconds");
+}
+
 TEST_F(SimulateTest, RefusesASweepThatMeansNothing) {
   const auto refusal = [&](const std::string& sweep, bool oracle) {
     const std::string file = folder_.string() + ".jsonl";

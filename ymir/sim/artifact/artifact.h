@@ -49,7 +49,8 @@ struct Run {
   std::vector<JobResult> jobs{};  // in the order of the trace
   std::vector<Change> changes{};
   std::int64_t rounds = 0;
-  std::vector<std::string> notes{};  // look-ups found in no table, faults kept
+  std::vector<std::string> notes{};                // look-ups found in no table, faults kept
+  std::map<std::string, std::string> constants{};  // by setting, as they were used
 };
 
 // One line a policy of a public artifact.

@@ -97,13 +97,15 @@ Result<Settings> Settings::read(const std::map<std::string, std::string>& given)
 double Settings::number(std::string_view key, double fallback) const {
   YMIR_CHECK(find(key) && find(key)->words.empty() && !find(key)->text, std::string(key));
   const auto found = given_.find(key);
-  return found == given_.end() ? fallback : *parse_double(found->second);
+  const double value = found == given_.end() ? fallback : *parse_double(found->second);
+  used_[std::string(key)] = fmt::format("{}", value);
+  return value;
 }
 
 std::string Settings::word(std::string_view key, std::string_view fallback) const {
   YMIR_CHECK(find(key), std::string(key));
   const auto found = given_.find(key);
-  return found == given_.end() ? std::string(fallback) : found->second;
+  return used_[std::string(key)] = found == given_.end() ? std::string(fallback) : found->second;
 }
 
 }  // namespace ymir::artifact

@@ -118,7 +118,7 @@
   const first = data.runs[0];
   make(titles, "p", {}, `${first.num_jobs} jobs on ${first.nodes} × ${first.gpus_per_node} GPUs` +
     (known(data.load) ? `, offered load ${decimals(data.load)}` : "") +
-    `; ${data.comparison[0].seeds === 1 ? "one seed" : data.comparison[0].seeds + " seeds"}, n = 1 trace`);
+    `; ${data.comparison[0].seeds === 1 ? "one seed" : data.comparison[0].seeds + " seeds"}, n = 1 trace; configuration ${data.config_hash.slice(0, 12)} (at the end)`);
   make(head, "div", { class: "grow" });
   const theme = make(head, "button", { type: "button" }, "Dark / light");
   theme.addEventListener("click", () => {
@@ -230,7 +230,7 @@
     const shown = Math.max(1e-6, ...data.runs.map((run) => Math.min(run.end, run.busy_until) - run.begin));
     for (const run of data.runs) {
       const gpus = run.nodes * run.gpus_per_node, last = Math.min(run.end, run.begin + shown);
-      picture(grid, run.policy, 190, (context, width, height) => {
+      picture(grid, `${run.policy} (waiting: full height is ${Math.ceil(most)} jobs)`, 190, (context, width, height) => {
         const [px, py] = axes(context, width, height,
           { low: run.begin, high: run.begin + shown, time: true, label: (v) => moment(v - run.begin) },
           { low: 0, high: Math.max(gpus, 1) });
@@ -258,10 +258,6 @@
           if (i) context.lineTo(px(p[0]), y); else context.moveTo(px(p[0]), y);
         });
         context.stroke();
-        context.fillStyle = style("--bad");
-        context.textAlign = "right";
-        context.textBaseline = "top";
-        context.fillText(`waiting, top = ${Math.ceil(most)} jobs`, width - 14, 8);
       });
     }
     legend(box, [["training", 0], ["switching", 0, "--warn"], ["profiling", 0, "--wait"], ["waiting jobs", 0, "--bad"]]);
@@ -438,7 +434,9 @@
         if (mode === 1 && source && source[4].length) {
           const begin = y(source[4][0]) + height / 2;
           context.beginPath(); context.moveTo(x(source[2]), begin);
+          context.globalAlpha = Math.min(1, Math.max(0.15, 25 / shown.length)); // many: the runs stay readable
           context.bezierCurveTo(x(source[2]) + 14, begin, x(at) - 14, target, x(at), target); context.stroke();
+          context.globalAlpha = 1;
         }
         context.beginPath(); context.arc(x(at), target, 3, 0, 7); context.fill();
         if (split === null) continue;

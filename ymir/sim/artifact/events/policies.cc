@@ -117,6 +117,7 @@ Result<Run> run_tiresias(const Trace& trace, const Options& options, bool late_d
   rules.promote = settings.number("tiresias.promote", 0);
   rules.service_in_gpus = settings.word("tiresias.service", "gpu-seconds") == "gpu-seconds";
   YMIR_TRY_ASSIGN(Run result, run(trace, options, rules));
+  result.constants = settings.used();
   if (late_demotion && rules.service_in_gpus)
     result.notes.push_back(
         "the instant of a demotion is predicted in seconds and GPU-seconds mixed: jobs of several "

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "ymir/sim/artifact/artifact.h"
@@ -26,9 +28,12 @@ Result<Start> read_start(const Options& options, const Settings& settings) {
   return start;
 }
 
-Result<Run> finish(Result<Run> run, const Start& start) {
-  if (run && !start.profile.look_ups.empty())
+Result<Run> finish(Result<Run> run, const Start& start, const Settings& settings) {
+  if (!run) return run;
+  if (!start.profile.look_ups.empty())
     run->notes.push_back("file of look-ups: " + start.profile.look_ups);
+  run->constants = settings.used();
+  run->constants["interval_s"] = fmt::format("{}", start.world.interval_s);
   return run;
 }
 
@@ -41,7 +46,8 @@ Policy baseline(std::string name, Make make) {
     auto policy = make(settings);
     pollux::Discipline discipline;
     discipline.decide = [&](const pollux::Round& round) { return policy.decide(round); };
-    return finish(pollux::run_world(trace, start.profile, start.world, discipline), start);
+    return finish(pollux::run_world(trace, start.profile, start.world, discipline), start,
+                  settings);
   };
   return {std::move(name), "pollux", run};
 }
@@ -61,7 +67,7 @@ Result<Run> run_pollux(const Trace& trace, const Options& options) {
       .decide = [&](const pollux::Round& round) { return policy.decide(round); },
       .split = [&](std::size_t job, const pollux::Job& state) { return policy.split(job, state); },
       .measured = [&](std::size_t job, const pollux::Measured& m) { policy.measured(job, m); }};
-  return finish(pollux::run_world(trace, start.profile, start.world, discipline), start);
+  return finish(pollux::run_world(trace, start.profile, start.world, discipline), start, settings);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // The five policies of Titan's world: srtf, tiresias, optimus and themis as published, faults
 // included, and titan itself without merging.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -292,6 +294,8 @@ Policy policy(const std::string& name, double interval_s, std::vector<std::strin
             const double interval = options.interval_s > 0 ? options.interval_s : interval_s;
             YMIR_TRY_ASSIGN(Run run, world.run(interval, make(world, settings)));
             run.notes.insert(run.notes.end(), faults.begin(), faults.end());
+            run.constants = settings.used();
+            run.constants["interval_s"] = fmt::format("{}", interval);
             return run;
           }};
 }
