@@ -52,7 +52,8 @@ TEST_F(Measured, TitanJobsTakeThePublishedTimeOnFourGpus) {
   const Workload workload = titan("FM-1-roberta-base.csv");
   std::map<std::pair<std::string, std::string>, double> published;
   const std::string file = shared_data() + "/profiles/titan/throughput_per_job.csv";
-  for (const std::string_view line : split(*read_file(file), '\n')) {
+  const std::string text = *read_file(file);
+  for (const std::string_view line : split(text, '\n')) {
     const auto cells = split(line, ',');
     if (cells.size() == 10 && cells[2] == "4")
       published[{std::string(cells[0]), std::string(cells[1])}] = *parse_double(trim(cells[9]));
@@ -113,8 +114,8 @@ TEST_F(Measured, PolluxWorldGivesTheMeanOfTheArtifactUnderTiresias) {
   workload->gpus_per_node = 4;
   double published = 0;
   int jobs = 0;
-  for (const std::string_view line :
-       split(*read_file(shared_data() + "/golden/pollux/tiresias.csv"), '\n')) {
+  const std::string golden = *read_file(shared_data() + "/golden/pollux/tiresias.csv");
+  for (const std::string_view line : split(golden, '\n')) {
     const auto cells = split(line, ',');
     if (cells.size() != 3 || cells[0] != "workload-1") continue;
     published += *parse_double(trim(cells[2]));
