@@ -187,6 +187,16 @@ constexpr const char* kRules[] = {
     "ends target_not_reached",
 };
 
+TEST(ScenarioCluster, EachNodeMayHaveItsOwnNumberOfGpus) {
+  const auto scenario = parse_scenario("widths",
+                                       "cluster nodes=12 gpus=1,2,3,4,5,6,7,8,9,10,11,12\n"
+                                       "job a at=0s backbone=vit steps=10\n");
+
+  ASSERT_TRUE(scenario) << scenario.error().message;
+  EXPECT_THAT(scenario->cluster.nodes,
+              ::testing::ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
+}
+
 TEST(ScenarioCoverage, EveryRuleOfTheLifeOfAJobIsTakenBySomeScenario) {
   Rules rules;
 
