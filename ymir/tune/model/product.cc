@@ -50,8 +50,10 @@ bool is_own(const at::Tensor& x) {
   return kernels::has_gemm() && !is_plain(x) && x.scalar_type() == at::kFloat;
 }
 bool is_own(const at::Tensor& x, const Linear& linear) {
-  const bool wanted =
-      linear.weight16.defined() ? !has_bf16_units() : exact_rows > 0 || linear.packed != nullptr;
+  // Without OpenMP in our sources at::parallel_for is a plain loop: the library's product uses all
+  // threads, ours one.
+  const bool packed = linear.packed != nullptr && at::get_num_threads() == 1;
+  const bool wanted = linear.weight16.defined() ? !has_bf16_units() : exact_rows > 0 || packed;
   return wanted && is_own(x) && x.stride(1) == 1;
 }
 
