@@ -6,11 +6,11 @@
 //
 // Ratios are geometric means over the workloads of policy / base, with 95% intervals.
 //
-// Options: --tasks T --solo S (of `ymir workload generate`), --rows means (the means alone),
-// --label L (one line),
-// --nodes N --gpus-per-node G, --set KEY=VALUE (of policies; error.LINK=SPEC of beliefs;
-// truth.KEY of the workload), --base POLICY (ratios to it), --threads T (over policies and seeds),
-// --tail K (the K longest completion times of each run: waits, starts and time on each size).
+// Options: --nodes N --gpus-per-node G, --set KEY=VALUE (of policies; error.LINK=SPEC of beliefs;
+// truth.KEY of the workload), --tasks T --solo S (of `ymir workload generate`), --base POLICY
+// (ratios to it), --threads T (over policies and seeds), --tail K (the K longest completion times
+// of each run: waits, starts and time on each size), --label L (one line of a page's table
+// instead).
 #include <sys/resource.h>
 
 #include <fmt/format.h>
@@ -46,7 +46,6 @@ struct Arguments {
   double interval = 120, load = 1;
   std::string base{};
   std::string tasks = "paper27", solo = "trace";
-  bool means_only = false;
   std::string label{};  // of a line in place of all tables
 };
 
@@ -183,8 +182,6 @@ Result<> parse(int count, char** words, Arguments& arguments) {
       arguments.solo = value;
     } else if (word == "--label") {
       arguments.label = value;
-    } else if (word == "--rows") {
-      arguments.means_only = value == "means";
     } else if (word == "--base") {
       arguments.base = value;
     } else if (!number) {
@@ -255,88 +252,67 @@ std::string ratio_of(const std::vector<double>& ratios) {
   return fmt::format("{:.2f} [{:.2f}, {:.2f}]", center, center / factor, center * factor);
 }
 
-// Means over the workloads, and the ratios of each policy to the base (above 1: the base is
-// better).
-void print_means(const std::vector<Row>& rows, const Arguments& arguments) {
-  std::map<std::string, std::vector<const Row*>> of;  // in the order of the workloads
-  for (const Row& row : rows) of[row.policy].push_back(&row);
-  const auto& base = of[arguments.base.empty() ? arguments.policies.front() : arguments.base];
-  fmt::print(
-      "\n| policy | avg JCT s, p99 s | avg ratio | p99 ratio | CPU s |\n|---|---|---|---|---|\n");
-  for (const std::string& policy : arguments.policies) {
-    std::vector<double> avg, p99, cpu, avg_ratio, p99_ratio;
-    for (std::size_t i = 0; i < of[policy].size(); ++i) {
-      const Row& row = *of[policy][i];
-      avg.push_back(row.avg);
-      p99.push_back(row.p99);
-      cpu.push_back(row.cpu_s);
-      if (i >= base.size()) continue;
-      avg_ratio.push_back(row.avg / base[i]->avg);
-      p99_ratio.push_back(row.p99 / base[i]->p99);
+// All runs of one policy, and its ratios to the base (above 1: the base is better).
+struct Total {
+  std::vector<double> avg{}, p99{}, cpu_s{}, avg_ratio{}, p99_ratio{};  // by workload
+  int merged = 0, split = 0;
+  double false_merges = 0, redone_s = 0;
+  std::map<std::string, double> modes{};  // mean share of the jobs
+};
+
+std::map<std::string, Total> totals_of(const std::vector<Row>& rows, const std::string& base) {
+  std::map<std::string, Total> totals;
+  for (const Row& row : rows) {
+    Total& total = totals[row.policy];
+    total.avg.push_back(row.avg);
+    total.p99.push_back(row.p99);
+    total.cpu_s.push_back(row.cpu_s);
+    total.merged += row.merged;
+    total.split += row.split;
+    total.false_merges += row.false_merges;
+    total.redone_s += row.redone_s;
+    for (const auto& [mode, share] : row.modes) total.modes[mode] += share;
+  }
+  const Total first = totals[base];  // workloads come in one order for all
+  for (auto& [policy, total] : totals) {
+    for (std::size_t i = 0; i < first.avg.size(); ++i) {
+      total.avg_ratio.push_back(total.avg[i] / first.avg[i]);
+      total.p99_ratio.push_back(total.p99[i] / first.p99[i]);
     }
-    fmt::print("| {} | {:.0f}, {:.0f} | {} | {} | {:.2f} |\n", policy, mean(avg), mean(p99),
-               ratio_of(avg_ratio), ratio_of(p99_ratio), mean(cpu));
+    for (auto& [mode, share] : total.modes) share /= static_cast<double>(total.avg.size());
+  }
+  return totals;
+}
+
+// What transfer did, over all workloads.
+std::string transfers_of(Total& total) {
+  return fmt::format("{:.0f}, {:.0f}, {:.0f} | {}, {:.0f}, {}, {:.0f}", 100 * total.modes["normal"],
+                     100 * total.modes["temporal"], 100 * total.modes["spatial"], total.merged,
+                     total.false_merges, total.split, total.redone_s / 3600);
+}
+
+void print_means(std::map<std::string, Total>& totals, const Arguments& arguments) {
+  fmt::print(
+      "\n| policy | avg JCT s, p99 s | avg ratio | p99 ratio | jobs alone, A->B, joint % | merges, "
+      "false, split; GPU h redone | CPU s |\n|---|---|---|---|---|---|---|\n");
+  for (const std::string& policy : arguments.policies) {
+    Total& total = totals[policy];
+    fmt::print("| {} | {:.0f}, {:.0f} | {} | {} | {} | {:.2f} |\n", policy, mean(total.avg),
+               mean(total.p99), ratio_of(total.avg_ratio), ratio_of(total.p99_ratio),
+               total.merged > 0 ? transfers_of(total) : " | ", mean(total.cpu_s));
   }
 }
 
-// One line for a page's table: the base's average and p99, each other policy's ratios to it.
-void print_line(const std::vector<Row>& rows, const std::string& pairs,
-                const Arguments& arguments) {
-  std::map<std::string, std::vector<const Row*>> of;
-  for (const Row& row : rows) of[row.policy].push_back(&row);
-  std::vector<double> avg, p99;
-  const auto& base = of[arguments.policies.front()];
-  for (const Row* row : base) {
-    avg.push_back(row->avg);
-    p99.push_back(row->p99);
-  }
-  fmt::print("| {} | {:.0f}, {:.0f} |", arguments.label, mean(avg), mean(p99));
-  for (std::size_t k = 1; k < arguments.policies.size(); ++k) {
-    std::vector<double> avg_ratio, p99_ratio;
-    const auto& other = of[arguments.policies[k]];
-    for (std::size_t i = 0; i < base.size(); ++i) {
-      avg_ratio.push_back(other[i]->avg / base[i]->avg);
-      p99_ratio.push_back(other[i]->p99 / base[i]->p99);
-    }
-    fmt::print(" {}, {:.2f} |", ratio_of(avg_ratio), geometric_mean(p99_ratio));
-  }
-  double merged = 0, split = 0, wrong = 0, redone = 0;
-  std::map<std::string, double> modes;
-  for (const Row* row : base) {
-    merged += row->merged;
-    split += row->split;
-    wrong += row->false_merges;
-    redone += row->redone_s;
-    for (const auto& [mode, share] : row->modes)
-      modes[mode] += share / static_cast<double>(base.size());
-  }
-  fmt::print(" {} | {:.0f}, {:.0f}, {:.0f} | {:.0f}, {:.0f}, {:.0f}, {:.0f} |\n", pairs,
-             100 * modes["normal"], 100 * modes["temporal"], 100 * modes["spatial"], merged, wrong,
-             split, redone / 3600);
-}
-
-// What transfer did, over all workloads, of the policies that merged.
-void print_transfers(const std::vector<Row>& rows, const Arguments& arguments) {
-  fmt::print(
-      "\n| policy | normal, temporal, spatial | merges | false | split | GPU time redone s "
-      "|\n|---|---|---|---|---|---|\n");
-  for (const std::string& policy : arguments.policies) {
-    Row sum;
-    int runs = 0;
-    for (const Row& row : rows) {
-      if (row.policy != policy || row.merged == 0) continue;
-      ++runs;
-      for (const auto& [mode, share] : row.modes) sum.modes[mode] += share;
-      sum.merged += row.merged;
-      sum.split += row.split;
-      sum.false_merges += row.false_merges;
-      sum.redone_s += row.redone_s;
-    }
-    if (runs == 0) continue;
-    fmt::print("| {} | {:.2f}, {:.2f}, {:.2f} | {} | {:.0f} | {} | {:.0f} |\n", policy,
-               sum.modes["normal"] / runs, sum.modes["temporal"] / runs,
-               sum.modes["spatial"] / runs, sum.merged, sum.false_merges, sum.split, sum.redone_s);
-  }
+// One line for a page's table: the base's average and p99, the ratios of the others, pairs.
+void print_line(std::map<std::string, Total>& totals, const std::string& base,
+                const std::string& pairs, const Arguments& arguments) {
+  fmt::print("| {} | {:.0f}, {:.0f} |", arguments.label, mean(totals[base].avg),
+             mean(totals[base].p99));
+  for (const std::string& policy : arguments.policies)
+    if (policy != base)
+      fmt::print(" {}, {:.2f} |", ratio_of(totals[policy].avg_ratio),
+                 geometric_mean(totals[policy].p99_ratio));
+  fmt::print(" {} | {} |\n", pairs, transfers_of(totals[base]));
 }
 
 // The density of pairs: of the ordered pairs of different tasks, and of the unordered ones trained
@@ -397,20 +373,19 @@ int main_of(int count, char** words) {
   threads.clear();
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   if (failed) return 1;
+  const std::string base = arguments.base.empty() ? arguments.policies.front() : arguments.base;
+  std::map<std::string, Total> totals = totals_of(rows, base);
   if (!arguments.label.empty()) {
-    print_line(rows, pairs_that_help(*made), arguments);
+    print_line(totals, base, pairs_that_help(*made), arguments);
     return 0;
   }
-  if (!arguments.means_only)
-    fmt::print(
-        "| workload | policy | avg JCT s | p50 | p99 | max | finished/censored | merges/splits | "
-        "starts a job | rounds | CPU s |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
-  for (const Row& row : rows)
-    if (!arguments.means_only) fmt::print("{}{}", line(row), row.tail);
+  fmt::print(
+      "| workload | policy | avg JCT s | p50 | p99 | max | finished/censored | merges/splits | "
+      "starts a job | rounds | CPU s |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
+  for (const Row& row : rows) fmt::print("{}{}", line(row), row.tail);
   if (arguments.format == "generate")
-    fmt::print("Pairs that help, %: A->B, both of a joint pair: {}\n", pairs_that_help(*made));
-  print_means(rows, arguments);
-  print_transfers(rows, arguments);
+    fmt::print("\nPairs that help, %: A->B, both of a joint pair: {}\n", pairs_that_help(*made));
+  print_means(totals, arguments);
   fmt::print("\n{} runs in {:.1f} s of wall time on {} threads\n", rows.size(), wall.count(),
              arguments.threads);
   return 0;

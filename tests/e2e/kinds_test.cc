@@ -173,10 +173,12 @@ TEST_F(OneBatch, GoesOnWithAllJobsOfAFolder) {
   const std::string a = job("a", 1), b = job("b", 2);
   ASSERT_EQ(ymir("train --threads 1 " + a + " " + b + " --out " + out("both")).code, 0);
   const std::string before = testing::bytes_of(out("both/b/adapter/adapter_model.safetensors"));
+  for (const char* name : {"a", "b"}) std::filesystem::remove_all(out("both/") + name + "/adapter");
 
   const Ended again = ymir("train --threads 1 --resume " + out("both"));
 
   EXPECT_EQ(again.code, 0) << again.output;
+  EXPECT_TRUE(std::filesystem::exists(out("both/a/adapter/adapter_model.safetensors")));
   EXPECT_EQ(testing::bytes_of(out("both/b/adapter/adapter_model.safetensors")), before);
 }
 

@@ -13,6 +13,7 @@
 // One thread. `text` outlives the object.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -28,6 +29,8 @@ class CsvRows {
  public:
   CsvRows(std::string file, std::string_view text, char separator = ',',
           std::size_t max_rows = 1'000'000);
+  template <std::same_as<std::string> Temporary>
+  CsvRows(std::string, Temporary&&, char = ',', std::size_t = 0) = delete;  // see `text`
 
   // Reads the header and returns where these columns are. A missing or doubled one is a fault, and
   // then there are no rows. Columns that nobody asked for are in unused().

@@ -86,7 +86,8 @@ TEST(Csv, StopsAtTheBoundsOfRowsColumnsAndBytes) {
   CsvRows many("f", "1\n2\n3\n", ',', 2);
   int rows = 0;
   while (many.next()) ++rows;
-  CsvRows wide("f", std::string(300, ',') + "\n");
+  const std::string commas(300, ',');
+  CsvRows wide("f", commas);
   EXPECT_FALSE(wide.next());
   const std::string huge(100'000, 'x');
   CsvRows longest("f", huge);

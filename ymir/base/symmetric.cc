@@ -111,24 +111,31 @@ void sweep(Tridiagonal& t, int low, int high, std::vector<std::vector<double>>& 
 
 }  // namespace
 
-std::optional<std::vector<double>> cholesky(std::span<const double> a, int n) {
+bool cholesky_in_place(std::span<double> a, int n) {
   YMIR_CHECK(a.size() == static_cast<std::size_t>(n) * static_cast<std::size_t>(n),
              "cholesky: not a square matrix");
-  std::vector<double> l(a.size());
   for (int i = 0; i < n; ++i) {
     for (int j = 0; j <= i; ++j) {
       double sum = a[at(i, j, n)];
-      for (int k = 0; k < j; ++k) sum -= l[at(i, k, n)] * l[at(j, k, n)];
+      for (int k = 0; k < j; ++k) sum -= a[at(i, k, n)] * a[at(j, k, n)];
       if (i != j) {
-        l[at(i, j, n)] = sum / l[at(j, j, n)];
+        a[at(i, j, n)] = sum / a[at(j, j, n)];
       } else if (sum > std::numeric_limits<double>::epsilon() * std::abs(a[at(i, i, n)]) &&
                  std::isfinite(sum)) {
-        l[at(i, i, n)] = std::sqrt(sum);
+        a[at(i, i, n)] = std::sqrt(sum);
       } else {
-        return std::nullopt;
+        return false;
       }
     }
   }
+  return true;
+}
+
+std::optional<std::vector<double>> cholesky(std::span<const double> a, int n) {
+  std::vector<double> l(a.begin(), a.end());
+  if (!cholesky_in_place(l, n)) return std::nullopt;
+  for (int i = 0; i < n; ++i)
+    for (int j = i + 1; j < n; ++j) l[at(i, j, n)] = 0;
   return l;
 }
 

@@ -13,7 +13,11 @@ namespace ymir {
 // definite to working precision, or not finite.
 std::optional<std::vector<double>> cholesky(std::span<const double> a, int n);
 
-// Solves A x = b in place, given L of cholesky().
+// The same without memory of its own: the lower triangle of A becomes that of L, the rest stays as
+// it is. False, and A spoilt, where cholesky() is empty.
+bool cholesky_in_place(std::span<double> a, int n);
+
+// Solves A x = b in place, given L of either.
 void cholesky_solve(std::span<const double> factor, int n, std::span<double> b);
 
 // Eigenvalues of A, and for each given vector its components in the (orthonormal) eigenbasis. The

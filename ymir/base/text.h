@@ -1,6 +1,7 @@
 // Small text tools: strict numbers, nearest names, durations for people. Pure, any thread.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -11,6 +12,9 @@
 namespace ymir {
 
 std::vector<std::string_view> split(std::string_view text, char separator);
+// The parts would be views into a text that is gone.
+template <std::same_as<std::string> Temporary>
+std::vector<std::string_view> split(Temporary&& text, char separator) = delete;
 std::string_view trim(std::string_view text);  // ASCII blanks on both ends
 std::string join(std::span<const std::string> parts, std::string_view separator);
 std::string to_lower(std::string_view text);  // ASCII only

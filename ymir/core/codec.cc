@@ -205,7 +205,7 @@ void write(std::string& out, double value) {
   } else if (std::isinf(value)) {
     out += value > 0 ? "\"inf\"" : "\"-inf\"";
   } else {
-    std::array<char, 64> digits{};
+    std::array<char, 64> digits{};  // as canonical() writes them
     out.append(digits.data(), nlohmann::detail::to_chars(digits.data(), digits.data() + 64, value));
   }
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ymir/base/json.h"
 #include "ymir/core/random_values.h"
 
 namespace ymir {
@@ -79,6 +80,24 @@ TEST(Codec, KeepsEveryFieldOfAStep) {
             R"("tokens":512,"total_steps":90},"kind":"StepReport","v":1})");
   ASSERT_TRUE(back);
   EXPECT_EQ(std::get<StepReport>(*back).tokens, 512);
+}
+
+TEST(Codec, WritesTheCanonicalTextOfItsJson) {
+  EXPECT_TRUE(rc::check([](std::uint64_t seed) {
+    RandomValues values(seed);
+    const JobSpec spec = values.make<JobSpec>();
+    std::vector<std::string> texts{
+        encode(spec),
+        encode_line(Event{.actor = "\"\\\n\u00e9", .body = JobSubmitted{JobId{3}, spec}})};
+    std::vector<EventBody> bodies;
+    values.each(bodies);
+    for (const EventBody& body : bodies) texts.push_back(encode_body(body));
+    std::vector<Action> actions;
+    values.each(actions);
+    for (const Action& action : actions) texts.push_back(encode_line(action));
+
+    for (const std::string& text : texts) RC_ASSERT(canonical(Json::parse(text)) == text);
+  }));
 }
 
 TEST(Codec, CarriesNumbersThatJsonHasNoWordFor) {

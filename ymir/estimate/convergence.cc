@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <optional>
+#include <span>
 
 #include "ymir/base/rng.h"
+#include "ymir/base/symmetric.h"
 #include "ymir/estimate/draws.h"
 
 namespace ymir {
@@ -105,35 +106,15 @@ double weighted_error(const RationalCurve& curve, const Data& data) {
   return sum;
 }
 
-// cholesky() of base/symmetric.h for at most four unknowns, without memory of its own: by far the
-// most frequent call. Row-major and four wide; only the lower triangle is read.
-using Square = std::array<double, 16>;
+// At most four unknowns: by far the most frequent systems, so without memory of their own.
+using Square = std::array<double, 16>;  // [n, n], row-major; only the lower triangle is read
 using Column = std::array<double, 4>;
 
-bool solve_small(const Square& a, std::size_t n, Column& b) {
-  Square l{};
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = 0; j <= i; ++j) {
-      double sum = a[i * 4 + j];
-      for (std::size_t k = 0; k < j; ++k) sum -= l[i * 4 + k] * l[j * 4 + k];
-      if (i != j) {
-        l[i * 4 + j] = sum / l[j * 4 + j];
-      } else if (sum > std::numeric_limits<double>::epsilon() * std::abs(a[i * 4 + i]) &&
-                 std::isfinite(sum)) {
-        l[i * 4 + i] = std::sqrt(sum);
-      } else {
-        return false;
-      }
-    }
-  }
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t k = 0; k < i; ++k) b[i] -= l[i * 4 + k] * b[k];
-    b[i] /= l[i * 4 + i];
-  }
-  for (std::size_t i = n; i-- > 0;) {
-    for (std::size_t k = i + 1; k < n; ++k) b[i] -= l[k * 4 + i] * b[k];
-    b[i] /= l[i * 4 + i];
-  }
+// Solves a x = b in place; `a` is used up. False: not positive definite.
+bool solve(Square& a, std::size_t n, Column& b) {
+  const std::span<double> matrix(a.data(), n * n);
+  if (!cholesky_in_place(matrix, static_cast<int>(n))) return false;
+  cholesky_solve(matrix, static_cast<int>(n), std::span(b.data(), n));
   return true;
 }
 
@@ -166,9 +147,9 @@ std::optional<Fitted> solve_for_floor(const Data& data, double d, bool quadratic
     Column b{};
     for (std::size_t r = 0; r < n; ++r) {
       b[r] = right[active[r]];
-      for (std::size_t s = 0; s <= r; ++s) a[r * 4 + s] = gram[active[r] * 3 + active[s]];
+      for (std::size_t s = 0; s <= r; ++s) a[r * n + s] = gram[active[r] * 3 + active[s]];
     }
-    if (!solve_small(a, n, b)) continue;
+    if (!solve(a, n, b)) continue;
     if (std::ranges::any_of(b, [](double x) { return !(x >= 0); }) || !(b[0] > 0)) continue;
     std::array<double, 3> found{};
     for (std::size_t r = 0; r < n; ++r) found[active[r]] = b[r];
@@ -241,11 +222,11 @@ RationalCurve polish(const RationalCurve& start, const Data& data) {
       for (std::size_t j = 0; j < n; ++j) {
         slope[j] = (moved[j].at(data.k[i]) - here) / kStep;
         gradient[j] += w * slope[j] * miss;
-        for (std::size_t m = 0; m <= j; ++m) hessian[j * 4 + m] += w * slope[j] * slope[m];
+        for (std::size_t m = 0; m <= j; ++m) hessian[j * n + m] += w * slope[j] * slope[m];
       }
     }
-    for (std::size_t j = 0; j < n; ++j) hessian[j * 4 + j] += damping * hessian[j * 4 + j] + 1e-12;
-    if (!solve_small(hessian, n, gradient)) break;
+    for (std::size_t j = 0; j < n; ++j) hessian[j * n + j] += damping * hessian[j * n + j] + 1e-12;
+    if (!solve(hessian, n, gradient)) break;
     Column next = p.x;
     for (std::size_t j = 0; j < n; ++j) next[j] -= std::clamp(gradient[j], -3.0, 3.0);
     const double next_error = weighted_error(p.curve(next), data);

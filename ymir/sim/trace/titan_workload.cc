@@ -128,7 +128,8 @@ void add_gains(const LearningCurves& curves, const std::map<std::string, Kind>& 
 }
 
 // What a kind of jobs has to reach, and how many samples it takes alone.
-Kind goal_of(const JobKind& kind, const LearningCurves& curves, const TitanSettings& settings) {
+Result<Kind> goal_of(const JobKind& kind, const LearningCurves& curves,
+                     const TitanSettings& settings) {
   Kind goal{.kind = &kind,
             .task = task_of(kind),
             .samples = kind.samples * settings.size_factor,
@@ -136,7 +137,9 @@ Kind goal_of(const JobKind& kind, const LearningCurves& curves, const TitanSetti
             .target = kind.target};
   if (!settings.solo) return goal;
   const auto solo = curves.solo(kind.model, kind.task, *settings.solo);
-  if (!solo) return goal;
+  if (!solo)
+    return Error{ErrorCode::kInvalidArgument,
+                 "no curves of " + goal.task + " alone: truth.solo must be trace"};
   goal.whole_epochs = true;
   goal.target = solo->target;
   goal.samples = solo->epochs * goal.per_epoch;
@@ -167,7 +170,10 @@ Result<Workload> titan_workload(const Trace& trace, const std::string& profiles,
       if (!table) return annotate(table.error(), fmt::format("{}:{}", trace.file, given.line));
       tables[&kind] = *std::move(table);
     }
-    Kind goal = goal_of(kind, curves, settings);
+    auto goal_found = goal_of(kind, curves, settings);
+    if (!goal_found)
+      return annotate(goal_found.error(), fmt::format("{}:{}", trace.file, given.line));
+    Kind& goal = *goal_found;
     WorkloadJob job{.name = given.name, .at = given.submission_s};
     job.backbone = kind.model;
     job.task = goal.task;

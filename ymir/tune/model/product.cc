@@ -1,7 +1,7 @@
 // Matrix products of the encoder. Our own kernel (gemm.h), where the CPU has it, takes those with
-// frozen weights that are kept packed (in bf16 only on a CPU without matrix units), all within an
-// ExactRows, and the small ones of adapters. The others, and all on other CPUs, are ATen's mm,
-// which is also the readable form.
+// frozen weights that are kept packed (in f32 only with one thread, in bf16 only on a CPU without
+// matrix units), all within an ExactRows, and the small ones of adapters. The others, and all on
+// other CPUs, are ATen's mm, which is also the readable form.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>

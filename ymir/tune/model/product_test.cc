@@ -1,4 +1,5 @@
 // Products on tensors, whichever kernel makes them, beside ATen's.
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/allclose.h>
@@ -21,6 +22,17 @@ at::Tensor numbers(std::int64_t rows, std::int64_t columns, std::uint64_t seed) 
   return out;
 }
 
+// Products of frozen weights are ours with one thread, the library's with more.
+class Product : public ::testing::TestWithParam<int> {
+ protected:
+  void SetUp() override { at::set_num_threads(GetParam()); }
+  void TearDown() override { at::set_num_threads(before_); }
+
+ private:
+  const int before_ = at::get_num_threads();
+};
+INSTANTIATE_TEST_SUITE_P(Threads, Product, ::testing::Values(1, 2));
+
 // A frozen map that is kept packed.
 Linear frozen(std::int64_t out, std::int64_t in) {
   Linear linear;
@@ -30,7 +42,7 @@ Linear frozen(std::int64_t out, std::int64_t in) {
   return linear;
 }
 
-TEST(Product, OfAFrozenWeightIsTheLibrarysWithinRounding) {
+TEST_P(Product, OfAFrozenWeightIsTheLibrarysWithinRounding) {
   const at::NoGradGuard no_autograd;
   const Linear linear = frozen(144, 70);
   for (const std::int64_t rows : {1, 10, 19, 250}) {
@@ -44,7 +56,7 @@ TEST(Product, OfAFrozenWeightIsTheLibrarysWithinRounding) {
   }
 }
 
-TEST(Product, WithItsActivationIsBothOneAfterTheOther) {
+TEST_P(Product, WithItsActivationIsBothOneAfterTheOther) {
   const at::NoGradGuard no_autograd;
   const Linear up = frozen(160, 64), down = frozen(64, 160);
   for (const bool gated : {false, true})
@@ -65,7 +77,7 @@ TEST(Product, WithItsActivationIsBothOneAfterTheOther) {
     }
 }
 
-TEST(Product, GradientsOfAnAdapterAreTheLibrarysWhateverTheStrides) {
+TEST_P(Product, GradientsOfAnAdapterAreTheLibrarysWhateverTheStrides) {
   const at::NoGradGuard no_autograd;
   const at::Tensor wide = numbers(130, 96, 1), low = numbers(130, 8, 2);
   const at::Tensor dy = wide.narrow(1, 32, 48);  // a column slice, as of query, key and value

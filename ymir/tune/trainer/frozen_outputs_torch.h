@@ -1,6 +1,6 @@
 // FrozenOutputs: what reaches the lowest trained layer of a frozen prefix, kept per row of a data
-// set. Without dropout below that layer it is a constant, so epochs after the first,
-// other jobs on the same rows and later runs begin at that layer. Every row's values are the same
+// set. Without dropout below that layer it is a constant, so epochs after the first, other
+// jobs on the same rows and later runs begin at that layer. Every row's values are the same
 // bits whatever batch it was computed in (ExactRows), so a run does not depend on what was kept.
 //
 // In memory, within one budget for all. One thread uses a store.
