@@ -31,12 +31,15 @@ foreach(_folder ATen c10 caffe2 torch)
 endforeach()
 add_library(Torch::c10 SHARED IMPORTED GLOBAL)
 set_target_properties(Torch::c10 PROPERTIES IMPORTED_LOCATION "${_lib}/libc10.so")
+# at::parallel_for is a header: compiled without OpenMP it is a plain loop. The wheel brings its own
+# run-time, and a process must have one thread pool only, so that one is linked.
 add_library(Torch::cpu SHARED IMPORTED GLOBAL)
 set_target_properties(Torch::cpu PROPERTIES
   IMPORTED_LOCATION "${_lib}/libtorch_cpu.so"
   INTERFACE_INCLUDE_DIRECTORIES
     "${_include};${_include}/torch/csrc/api/include"
-  INTERFACE_LINK_LIBRARIES Torch::c10
+  INTERFACE_COMPILE_OPTIONS -fopenmp
+  INTERFACE_LINK_LIBRARIES "Torch::c10;${_lib}/libgomp.so.1"
   INTERFACE_LINK_OPTIONS
     "-Wl,-rpath,${_lib};-Wl,-rpath,${_nvidia_lib};-Wl,-rpath-link,${_lib};-Wl,-rpath-link,${_nvidia_lib}")
 # The wheel's CUDA libraries. No toolkit: nothing here is compiled for the device, and the operations

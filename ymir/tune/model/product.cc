@@ -1,7 +1,7 @@
 // Matrix products of the encoder. Our own kernel (gemm.h), where the CPU has it, takes those with
-// frozen weights that are kept packed (in f32 only with one thread, in bf16 only on a CPU without
-// matrix units), all within an ExactRows, and the small ones of adapters. The others, and all on
-// other CPUs, are ATen's mm, which is also the readable form.
+// frozen weights that are kept packed (in bf16 only on a CPU without matrix units), all within an
+// ExactRows, and the small ones of adapters. The others, and all on other CPUs, are ATen's mm,
+// which is also the readable form.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>
@@ -50,9 +50,7 @@ bool is_own(const at::Tensor& x) {
   return kernels::has_gemm() && !is_plain(x) && x.scalar_type() == at::kFloat;
 }
 bool is_own(const at::Tensor& x, const Linear& linear) {
-  // Without OpenMP in our sources at::parallel_for is a plain loop: the library's product uses all
-  // threads, ours one.
-  const bool packed = linear.packed != nullptr && at::get_num_threads() == 1;
+  const bool packed = linear.packed != nullptr;
   const bool wanted = linear.weight16.defined() ? !has_bf16_units() : exact_rows > 0 || packed;
   return wanted && is_own(x) && x.stride(1) == 1;
 }
@@ -212,10 +210,12 @@ at::Tensor activated_product(const at::Tensor& x, const Linear& linear, Activati
     return h;
   }
   // Nobody needs the sums beyond their activation: one block of them a thread is enough.
-  at::parallel_for(0, (m + kBlock - 1) / kBlock, 1, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t tiles = (m + kernels::kTileRows - 1) / kernels::kTileRows;
+  at::parallel_for(0, tiles, 1, [&](std::int64_t begin, std::int64_t end) {
     const at::Tensor z = at::empty({kBlock, n}, at::kFloat);
-    for (std::int64_t row = begin * kBlock; row < std::min(m, end * kBlock); row += kBlock) {
-      const std::int64_t rows = std::min(kBlock, m - row);
+    const std::int64_t last = std::min(m, end * kernels::kTileRows);
+    for (std::int64_t row = begin * kernels::kTileRows; row < last; row += kBlock) {
+      const std::int64_t rows = std::min(kBlock, last - row);
       const kernels::Strided lines = strided(x.narrow(0, row, rows));
       kernels::multiply({rows, n, k}, lines, b.panels, z.mutable_data_ptr<float>(), n);
       activation_lines(f, gated, z.narrow(0, 0, rows), linear.bias, h, slope, row);

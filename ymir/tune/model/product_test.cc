@@ -8,6 +8,10 @@
 #include <ATen/ops/mm.h>
 #include <gtest/gtest.h>
 
+#include <mutex>
+#include <set>
+#include <thread>
+
 #include "ymir/base/rng.h"
 #include "ymir/tune/model/ops_torch.h"
 
@@ -22,7 +26,7 @@ at::Tensor numbers(std::int64_t rows, std::int64_t columns, std::uint64_t seed) 
   return out;
 }
 
-// Products of frozen weights are ours with one thread, the library's with more.
+// Threads share rows where there are many, panels where there are few.
 class Product : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override { at::set_num_threads(GetParam()); }
@@ -31,7 +35,19 @@ class Product : public ::testing::TestWithParam<int> {
  private:
   const int before_ = at::get_num_threads();
 };
-INSTANTIATE_TEST_SUITE_P(Threads, Product, ::testing::Values(1, 2));
+INSTANTIATE_TEST_SUITE_P(Threads, Product, ::testing::Values(1, 2, 3));
+
+// at::parallel_for is a header: without OpenMP's flag it would be a loop on one thread.
+TEST_P(Product, LoopsRunOnAsManyThreadsAsAreAskedFor) {
+  std::mutex guard;
+  std::set<std::thread::id> seen;
+  at::parallel_for(0, 64, 1, [&](std::int64_t, std::int64_t) {
+    const std::lock_guard lock(guard);
+    seen.insert(std::this_thread::get_id());
+  });
+
+  EXPECT_EQ(seen.size(), static_cast<std::size_t>(GetParam()));
+}
 
 // A frozen map that is kept packed.
 Linear frozen(std::int64_t out, std::int64_t in) {

@@ -36,6 +36,27 @@ TEST(Exactness, SecondPreemptionInOneEpochAndAtItsEdgesChangesNoBit) {  // 10 st
         << ::testing::PrintToString(stops);
 }
 
+// Each value is summed by one thread in one order, however the work was shared out.
+TEST(Exactness, NumberOfThreadsChangesNoBit) {
+  for (const char* precision : {"f32", "bf16"}) {
+    std::vector<std::string> trained;
+    for (const int threads : {1, 2, 3}) {
+      const Workspace at;
+      SessionOptions options;
+      options.cache = at.path("cache");
+      options.num_threads = threads;
+      const auto session = Session::open(options);
+      ASSERT_TRUE(session);
+      JobSpec spec = tiny_spec(at);
+      spec.train.precision = precision;
+      trained.push_back(with_stops(**session, tiny_task(at, spec, 1), {}));
+    }
+
+    EXPECT_EQ(trained[1], trained[0]);
+    EXPECT_EQ(trained[2], trained[0]);
+  }
+}
+
 // The next `failures` allocations of at least `least` bytes fail.
 class ScarceMemory final : public c10::Allocator {
  public:

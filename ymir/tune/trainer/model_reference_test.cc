@@ -112,7 +112,7 @@ const Json& reference() {
 class EveryFamily : public ::testing::TestWithParam<std::size_t> {
  protected:
   void SetUp() override {
-    at::set_num_threads(1);
+    at::set_num_threads(2);
     given = reference()["cases"][GetParam()];
     const std::string folder = at.path("model");
     ASSERT_TRUE(make_folders(folder));

@@ -108,7 +108,7 @@ void convert(const std::string& bytes, const std::string& folder) {
 class Stories : public ::testing::Test {
  protected:
   void SetUp() override {
-    at::set_num_threads(1);
+    at::set_num_threads(2);
     const auto bytes = read_file(stories_file());
     if (!bytes) GTEST_SKIP() << "no " << stories_file();
     convert(*bytes, at.path("model"));
