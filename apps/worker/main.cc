@@ -27,7 +27,7 @@ struct Arguments {
   std::string cache{};
   std::string device = "cpu";
   int threads = 1;
-  std::size_t frozen_outputs = 1024;
+  std::size_t frozen_outputs = 8192;
   std::vector<std::string> train{}, out{}, resume{};
   bool json = false;
   bool eval = false;
@@ -128,8 +128,9 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_option("--cache", a.cache, "folder for backbone images and tokenised data")->required();
   app.add_option("--threads", a.threads, "threads of matrix products")->check(CLI::Range(1, 1024));
   app.add_option("--device", a.device, "cpu or cuda")->capture_default_str();
-  app.add_option("--frozen-outputs", a.frozen_outputs,
-                 "MiB for outputs of frozen layers, kept between epochs and jobs; 0: none")
+  app.add_option(
+         "--frozen-outputs", a.frozen_outputs,
+         "MiB of the cache for outputs of frozen layers, kept between epochs and jobs; 0: none")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
   auto* fd = app.add_option("--fd", a.fd, "serve orders over this descriptor");

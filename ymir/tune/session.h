@@ -37,8 +37,8 @@ struct SessionOptions {
   std::string cache{};            // folder for backbone images and token caches
   std::size_t max_backbones = 2;  // kept mapped; the longest unused one goes first
   std::string device = "cpu";     // or cuda, the first one
-  // Bytes of what frozen layers give, kept between epochs, jobs and runs; 0: nothing.
-  std::size_t frozen_outputs = std::size_t{1} << 30;
+  // Bytes of the cache for what frozen layers give, kept between epochs, jobs and runs; 0: nothing.
+  std::size_t frozen_outputs = std::size_t{8} << 30;
   Result<> validate() const;
 };
 

@@ -4,17 +4,15 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 #include <utility>
 
 #include "ymir/base/file.h"
 #include "ymir/base/json.h"
+#include "ymir/base/prune.h"
 
 namespace ymir {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::string_view kMagic = "YMIRDATA";
 constexpr int kVersion = 2;
@@ -151,8 +149,7 @@ Result<RowStore> RowStore::open_or_build(const std::string& cache, const std::st
     RowStore store;
     YMIR_TRY_ASSIGN(store.file_, MappedFile::open(path));
     YMIR_TRY(store.bind(store.file_.bytes()));
-    std::error_code ignored;  // the time of last use, for pruning
-    fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);
+    mark_used(path);
     return store;
   };
   if (auto store = open()) return store;
@@ -163,7 +160,7 @@ Result<RowStore> RowStore::open_or_build(const std::string& cache, const std::st
     YMIR_TRY_ASSIGN(const RowContent content, build());
     YMIR_TRY(write_file(path, serialise(content)));
   }
-  prune_row_stores(cache, kCacheCap);
+  prune_folder(folder, ".ymirdata", kCacheCap);
   return open();
 }
 
@@ -201,28 +198,6 @@ std::string RowStore::place(std::size_t row) const {
   const RowFacts& facts = facts_[row];
   return facts.line == 0 ? files_[facts.file]
                          : fmt::format("{}:{}", files_[facts.file], facts.line);
-}
-
-void prune_row_stores(const std::string& cache, std::uint64_t max_bytes) {
-  struct Entry {
-    fs::file_time_type used{};
-    fs::path path{};
-    std::uint64_t bytes = 0;
-  };
-  std::vector<Entry> entries;
-  std::uint64_t total = 0;
-  std::error_code error;
-  for (const auto& item : fs::directory_iterator(cache + "/data", error)) {
-    if (item.path().extension() != ".ymirdata") continue;
-    entries.push_back({item.last_write_time(error), item.path(), item.file_size(error)});
-    total += entries.back().bytes;
-  }
-  std::ranges::sort(entries, {}, &Entry::used);
-  // The newest stays whatever its size; whoever maps a removed file keeps its copy.
-  for (std::size_t i = 0; i + 1 < entries.size() && total > max_bytes; ++i) {
-    fs::remove(entries[i].path, error);
-    total -= entries[i].bytes;
-  }
 }
 
 }  // namespace ymir

@@ -82,7 +82,4 @@ class RowStore {
   int max_length_ = 0;
 };
 
-// Removes the least recently used stores until the folder holds at most `max_bytes`.
-void prune_row_stores(const std::string& cache, std::uint64_t max_bytes);
-
 }  // namespace ymir

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <filesystem>
 #include <thread>
 
@@ -109,21 +108,6 @@ TEST_F(RowStores, AFailedBuildIsToldAndLeavesNothing) {
 
   EXPECT_EQ(store.error().message, "bad rows");
   EXPECT_FALSE(fs::exists(cache + "/data/k.ymirdata"));
-}
-
-TEST_F(RowStores, TheLeastRecentlyUsedIsPrunedFirst) {
-  for (const char* key : {"a", "b", "c"}) ASSERT_TRUE(open(key));
-  const auto path = [this](const char* key) { return cache + "/data/" + key + ".ymirdata"; };
-  const auto now = fs::file_time_type::clock::now();
-  fs::last_write_time(path("a"), now - std::chrono::hours(1));
-  fs::last_write_time(path("b"), now - std::chrono::hours(3));
-  fs::last_write_time(path("c"), now - std::chrono::hours(2));
-
-  prune_row_stores(cache, 2 * fs::file_size(path("a")));
-
-  EXPECT_TRUE(fs::exists(path("a")));
-  EXPECT_FALSE(fs::exists(path("b")));
-  EXPECT_TRUE(fs::exists(path("c")));
 }
 
 }  // namespace

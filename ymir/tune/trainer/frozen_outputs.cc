@@ -5,13 +5,17 @@
 #include <ATen/ops/stack.h>
 #include <fmt/format.h>
 
-#include <numeric>
+#include <algorithm>
 
-#include "ymir/base/result.h"
+#include "ymir/base/file.h"
+#include "ymir/base/hash.h"
+#include "ymir/base/prune.h"
 #include "ymir/tune/model/exact_rows_torch.h"
 
 namespace ymir {
 namespace {
+
+constexpr const char* kExtension = ".ymirkept";
 
 // Some rows of a batch, by their places in it.
 EncoderInput some_rows(const EncoderInput& input, const std::vector<std::size_t>& places) {
@@ -33,11 +37,6 @@ EncoderInput some_rows(const EncoderInput& input, const std::vector<std::size_t>
 
 }  // namespace
 
-FrozenOutputs::FrozenOutputs(int layers, std::size_t rows, std::shared_ptr<Budget> budget)
-    : layers_(layers), rows_(rows), budget_(std::move(budget)) {}
-
-FrozenOutputs::~FrozenOutputs() { budget_->used -= bytes_; }
-
 at::Tensor FrozenOutputs::compute(const Encoder& encoder, const EncoderInput& input) const {
   const ExactRows exact;
   EncoderOptions options;
@@ -45,66 +44,45 @@ at::Tensor FrozenOutputs::compute(const Encoder& encoder, const EncoderInput& in
   return encode(encoder, no_slots(encoder.shape), input, options, nullptr);
 }
 
-void FrozenOutputs::keep(std::uint32_t row, const at::Tensor& lines) {
-  const auto size = static_cast<std::size_t>(lines.numel()) * sizeof(float);
-  if (rows_[row].defined() || budget_->used + size > budget_->limit) return;
-  rows_[row] = lines.clone();
-  budget_->used += size;
-  bytes_ += size;
-  ++kept_;
-}
-
 void FrozenOutputs::fill(const Encoder& encoder, Batch& batch) {
   const at::NoGradGuard no_autograd;
   EncoderInput& input = batch.input;
+  const std::int64_t width = encoder.shape.hidden;
+  at::Tensor hidden = at::empty({input.layout.tokens(), width}, at::kFloat);
+  float* const begin = hidden.mutable_data_ptr<float>();
+  const auto lines_of = [&](std::size_t i) {
+    return std::span(begin + input.layout.offsets[i] * width,
+                     begin + input.layout.offsets[i + 1] * width);
+  };
   std::vector<std::size_t> missing;
   for (std::size_t i = 0; i < batch.rows.size(); ++i)
-    if (!rows_[batch.rows[i]].defined()) missing.push_back(i);
-  const bool all = missing.size() == batch.rows.size();
-  at::Tensor hidden, computed;
-  if (all) {
-    hidden = computed = compute(encoder, input);
-  } else {
-    hidden = at::empty({input.layout.tokens(), encoder.shape.hidden}, at::kFloat);
-    if (!missing.empty()) computed = compute(encoder, some_rows(input, missing));
-  }
-  std::int64_t line = 0;
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < batch.rows.size(); ++i) {
-    const std::int64_t count = input.layout.length(static_cast<std::int64_t>(i));
-    at::Tensor to = hidden.narrow(0, input.layout.offsets[i], count);
-    if (next < missing.size() && missing[next] == i) {
-      const at::Tensor lines = computed.narrow(0, line, count);
-      if (!all) to.copy_(lines);
-      keep(batch.rows[i], lines);
-      line += count;
-      ++next;
-    } else {
-      const at::Tensor& kept = rows_[batch.rows[i]];
-      YMIR_CHECK(kept.size(0) == count, "a row keeps its length");
-      to.copy_(kept);
+    if (!rows_.read(batch.rows[i], lines_of(i))) missing.push_back(i);
+  if (!missing.empty()) {
+    const at::Tensor computed = compute(encoder, some_rows(input, missing));
+    const float* from = computed.const_data_ptr<float>();
+    for (const std::size_t i : missing) {
+      const auto to = lines_of(i);
+      std::copy_n(from, to.size(), to.begin());
+      rows_.write(batch.rows[i], to);
+      from += to.size();
     }
   }
   input.hidden = hidden;
   input.first_layer = layers_;
 }
 
-FrozenOutputsStore::FrozenOutputsStore(std::size_t limit)
-    : budget_(std::make_shared<FrozenOutputs::Budget>(FrozenOutputs::Budget{limit, 0})) {}
-
-std::shared_ptr<FrozenOutputs> FrozenOutputsStore::of(const std::string& key, int layers,
-                                                      std::size_t rows) {
-  const std::string whole = fmt::format("{} {} {}", key, layers, rows);
-  for (auto it = kept_.begin(); it != kept_.end(); ++it) {
-    if (it->key != whole) continue;
-    kept_.splice(kept_.begin(), kept_, it);
-    return kept_.front().outputs;
-  }
-  while (!kept_.empty() && budget_->used > budget_->limit / 4 * 3 &&
-         kept_.back().outputs.use_count() == 1)
-    kept_.pop_back();
-  kept_.push_front({whole, std::make_shared<FrozenOutputs>(layers, rows, budget_)});
-  return kept_.front().outputs;
+Result<std::shared_ptr<FrozenOutputs>> FrozenOutputsCache::open(const std::string& key, int layers,
+                                                                const Encoder& encoder,
+                                                                const EvaluationRows& rows) const {
+  YMIR_TRY(make_folders(folder));
+  std::vector<std::int64_t> sizes;
+  for (const std::int64_t length : rows.lengths) sizes.push_back(length * encoder.shape.hidden);
+  const std::string path = fmt::format(
+      "{}/{}{}", folder, sha256(fmt::format("{} {} {}", YMIR_VERSION, key, layers)), kExtension);
+  YMIR_TRY_ASSIGN(KeptRows kept, KeptRows::open(path, sizes, max_bytes));
+  mark_used(path);
+  prune_folder(folder, kExtension, max_bytes);
+  return std::make_shared<FrozenOutputs>(layers, std::move(kept));
 }
 
 EvaluationRows with_frozen_outputs(const EvaluationRows& rows,

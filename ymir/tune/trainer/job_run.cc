@@ -162,7 +162,7 @@ Result<> resume(JobRun& job, const RunContext& context) {
 void begin_above_frozen(JobRun& job, const RunContext& context) {
   job.train = job.data->train;
   job.validation = job.data->validation;
-  if (context.frozen == nullptr || !kernels::has_gemm() || is_plain(job.task.adapter)) return;
+  if (context.frozen.max_bytes == 0 || !kernels::has_gemm() || is_plain(job.task.adapter)) return;
   const Trained trained = bind(job.task.setup.adapter, job.task.adapter);
   const int layers = context.encoder.shape.layers;
   const int frozen = lowest_trained(trained.slots, &trained.weights, layers);
@@ -170,8 +170,9 @@ void begin_above_frozen(JobRun& job, const RunContext& context) {
   const std::string key =
       fmt::format("{} {} {}", context.backbone.files.key, context.numerics, job.data->key);
   const auto begun = [&](const EvaluationRows& rows, const char* name) {
-    return with_frozen_outputs(rows, context.frozen->of(key + name, frozen, rows.lengths.size()),
-                               context.encoder);
+    auto outputs = context.frozen.open(key + name, frozen, context.encoder, rows);
+    if (!outputs) log::warning("frozen layers are run in every step: {}", outputs.error().message);
+    return outputs ? with_frozen_outputs(rows, *std::move(outputs), context.encoder) : rows;
   };
   job.train = begun(job.train, " train");
   // Answers are written token by token, from other inputs than the rows.

@@ -29,8 +29,8 @@ struct RunContext {
   std::string numerics{};
   const RunReports& reports;
   const StopFlag& stop;
-  FrozenOutputsStore* frozen = nullptr;  // null: nothing is kept
-  bool together = false;                 // several jobs of their own in one pass
+  FrozenOutputsCache frozen{};  // 0 bytes: nothing is kept
+  bool together = false;        // several jobs of their own in one pass
 };
 
 struct JobRun {

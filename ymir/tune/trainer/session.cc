@@ -69,7 +69,6 @@ struct Session::State {
   SessionOptions options{};
   std::list<LoadedModel> models{};  // newest use first
   std::list<LoadedData> data{};
-  FrozenOutputsStore frozen{options.frozen_outputs};
   static constexpr std::size_t kMaxData = 16;
 
   struct Found {
@@ -249,7 +248,7 @@ Result<> Session::run(const StartRun& order, const RunReports& reports, const St
                            numerics.text(),
                            reports,
                            stop,
-                           &state_->frozen,
+                           {state_->options.cache + "/frozen", state_->options.frozen_outputs},
                            order.mode == Mode::kNormal && order.tasks.size() > 1};
   RunMembers members;
   bool data_loaded = true;

@@ -6,6 +6,7 @@
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
+#include "ymir/base/temp_folder.h"
 #include "ymir/tune/model/exact_rows_torch.h"
 #include "ymir/tune/model/gemm.h"
 #include "ymir/tune/trainer/frozen_outputs_torch.h"
@@ -108,49 +109,68 @@ EvaluationRows rows_of(const Batch& all) {
   return rows;
 }
 
-TEST(SharedWork, GradientAboveKeptOutputsIsTheWholePassGradient) {
-  const at::NoGradGuard no_autograd;
-  const ExactRows exact;
+// `layers` of the rows kept in a folder that is made for the test.
+class KeptOutputs : public ::testing::Test {
+ protected:
+  EvaluationRows kept(std::uint64_t max_bytes = 1 << 20) const {
+    auto outputs =
+        FrozenOutputsCache{folder_ / "frozen", max_bytes}.open("rows", 1, encoder, plain);
+    EXPECT_TRUE(outputs);
+    return with_frozen_outputs(plain, *std::move(outputs), encoder);
+  }
+  TaskGradient gradient(const Batch& batch) const { return gradient_of(task, encoder, batch, 0); }
+
+  const at::NoGradGuard no_autograd{};
+  const ExactRows exact{};
   const Encoder encoder = testing::random_encoder();
   const Task task = lora_task(encoder, 5, 8, {"layer.1.attention.self.query"});
   const EvaluationRows plain = rows_of(random_batch({5, 12, 1, 7}, 1));
-  FrozenOutputsStore store(1 << 20);
-  const auto outputs = store.of("rows", 1, 4);
-  const EvaluationRows kept = with_frozen_outputs(plain, outputs, encoder);
+  TempFolder folder_{"kept"};
+};
+
+TEST_F(KeptOutputs, GiveTheGradientOfTheWholePass) {
   const std::vector<std::uint32_t> first = {0, 2}, second = {2, 3, 0};
+  const EvaluationRows rows = kept();
 
-  const TaskGradient before = gradient_of(task, encoder, kept.batch(first), 0);
-  const TaskGradient after = gradient_of(task, encoder, kept.batch(second), 1);
+  const TaskGradient before = gradient(rows.batch(first)), after = gradient(rows.batch(second));
 
-  EXPECT_EQ(outputs->kept(), 3u);
-  expect_same(before.adapter, gradient_of(task, encoder, plain.batch(first), 0).adapter);
-  expect_same(after.adapter, gradient_of(task, encoder, plain.batch(second), 1).adapter);
+  expect_same(before.adapter, gradient(plain.batch(first)).adapter);
+  expect_same(after.adapter, gradient(plain.batch(second)).adapter);
 }
 
-TEST(SharedWork, NothingIsKeptBeyondTheBudgetAndTheResultIsTheSame) {
-  const at::NoGradGuard no_autograd;
-  const ExactRows exact;
-  const Encoder encoder = testing::random_encoder();
-  const Task task = lora_task(encoder, 5, 8, {"layer.1.attention.self.query"});
-  const EvaluationRows plain = rows_of(random_batch({5, 12, 1, 7}, 1));
-  FrozenOutputsStore store(6 * 64 * sizeof(float));  // 6 tokens: rows 0 and 2
-  const auto outputs = store.of("rows", 1, 4);
-  const EvaluationRows kept = with_frozen_outputs(plain, outputs, encoder);
+TEST_F(KeptOutputs, AreReadByAnotherWorkerAndARepeatedRun) {
   const std::vector<std::uint32_t> all = {0, 1, 2, 3};
+  const EvaluationRows one = kept(), other = kept();
+  const at::Tensor computed = one.batch(all).input.hidden;
 
-  kept.batch(all);
-  const TaskGradient mixed = gradient_of(task, encoder, kept.batch(all), 1);
+  // A backbone of other weights would give other values if it were asked.
+  Encoder unlike = testing::random_encoder();
+  unlike.words.neg_();
+  auto outputs = FrozenOutputsCache{folder_ / "frozen", 1 << 20}.open("rows", 1, unlike, plain);
+  ASSERT_TRUE(outputs);
+  const EvaluationRows later = with_frozen_outputs(plain, *outputs, unlike);
 
-  EXPECT_EQ(outputs->kept(), 2u);
-  expect_same(mixed.adapter, gradient_of(task, encoder, plain.batch(all), 1).adapter);
+  EXPECT_TRUE(at::equal(later.batch(all).input.hidden, computed));
+  EXPECT_TRUE(at::equal(other.batch(all).input.hidden, computed));
 }
 
-TEST(SharedWork, OneKeyIsKeptOnceForAllThatAskForIt) {
-  FrozenOutputsStore store(1 << 20);
+TEST_F(KeptOutputs, AreTheSameWhereNotAllHaveRoom) {
+  const std::vector<std::uint32_t> all = {0, 1, 2, 3};
+  const EvaluationRows rows = kept(64 + 4 * 8 + 6 * 64 * sizeof(float));  // 6 tokens: row 0
 
-  EXPECT_EQ(store.of("a", 1, 4), store.of("a", 1, 4));
-  EXPECT_NE(store.of("a", 1, 4), store.of("a", 2, 4));
-  EXPECT_NE(store.of("a", 1, 4), store.of("b", 1, 4));
+  rows.batch(all);
+
+  expect_same(gradient(rows.batch(all)).adapter, gradient(plain.batch(all)).adapter);
+}
+
+TEST_F(KeptOutputs, OfOtherLayersOrRowsAreOthers) {
+  const FrozenOutputsCache cache{folder_ / "frozen", 1 << 20};
+
+  ASSERT_TRUE(cache.open("a", 1, encoder, plain));
+  ASSERT_TRUE(cache.open("a", 2, encoder, plain));
+  ASSERT_TRUE(cache.open("b", 1, encoder, plain));
+
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_ / "frozen"), {}), 3);
 }
 
 }  // namespace
