@@ -53,18 +53,24 @@ class RowReader {
     const auto found = std::ranges::find(record_.fields, name, &Field::name);
     return found == record_.fields.end() ? nullptr : &*found;
   }
-  std::string found_keys() const {
+  std::string missing(std::string_view key) const {
     std::vector<std::string> names;
     for (const Field& one : record_.fields) names.push_back(one.name);
-    return names.empty() ? "none" : join(names, ", ");
+    std::string text =
+        fmt::format("no \"{}\" (keys found: {})", key, names.empty() ? "none" : join(names, ", "));
+    for (const auto& [own, format] : {std::pair{"messages", "messages"},
+                                      {"conversations", "sharegpt"},
+                                      {"instruction", "alpaca"}})
+      if (key != own && field(own) != nullptr)
+        return text + fmt::format("; this looks like data.format: {}", format);
+    return text;
   }
 
   // A text member; an absent one is empty where it may be.
   bool text_of(const char* name, bool needed, std::string& into) {
     const Field* found = field(name);
     if (found == nullptr && !needed) return true;
-    if (found == nullptr)
-      return fault("missing key", fmt::format("no \"{}\" (keys found: {})", name, found_keys()));
+    if (found == nullptr) return fault("missing key", missing(name));
     if (!found->is_text) return fault("not a text", fmt::format("\"{}\" is not a text", name));
     into = found->text;
     return true;
@@ -95,8 +101,7 @@ class RowReader {
 
   bool read_list(Conversation& row, const char* key, const char* role_key, const char* text_key) {
     const Field* found = field(key);
-    if (found == nullptr)
-      return fault("missing key", fmt::format("no \"{}\" (keys found: {})", key, found_keys()));
+    if (found == nullptr) return fault("missing key", missing(key));
     const auto list = parse_json(found->text, {.max_bytes = kMaxRowBytes, .max_depth = 16});
     if (found->is_text || !list || !list->is_array())
       return fault("not a list", fmt::format("\"{}\" is not a list", key));
@@ -276,9 +281,9 @@ Result<ConversationTable> read_conversations(std::string_view bytes, const std::
     bytes.remove_prefix(kByteOrderMark.size());
     table.notes.add({"byte order mark", name, 0, 0, "a byte order mark was stripped"});
   }
-  const bool array = name.ends_with(".json");
-  const auto records = array ? split_json_array(bytes, name, table.faults)
-                             : split_json_lines(bytes, name, table.faults);
+  const auto records = holds_json_array(bytes, name.ends_with(".json"))
+                           ? split_json_array(bytes, name, table.faults)
+                           : split_json_lines(bytes, name, table.faults);
   for (const Record& record : records)
     if (auto row = RowReader(record, name, table.faults).read(format))
       table.rows.push_back(*std::move(row));

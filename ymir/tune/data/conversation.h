@@ -37,7 +37,7 @@ struct ConversationTable {
 // messages  {"messages": [{"role": "system|developer|user|assistant", "content": ..., "weight":
 // 0|1}]} alpaca    {"instruction": ..., "input": ..., "output": ..., "system": ..., "history": [[q,
 // a]]} sharegpt  {"conversations": [{"from": "system|human|user|gpt|assistant", "value": ...}],
-// "system"} A file ending in .json is one array, any other one object a line.
+// "system"} One array, or one object a line, whatever the file is called.
 bool is_conversation_format(std::string_view format);
 Result<ConversationTable> read_conversations(std::string_view bytes, const std::string& name,
                                              const std::string& format);

@@ -77,6 +77,24 @@ TEST(Conversations, AlpacaHasTwoPromptsOneWithAnInput) {
             "completes the request.\n\n### Instruction:\nGreet.\n\n### Response:{Hi</s>}");
 }
 
+TEST(Conversations, AnotherFormatIsSuggestedByItsKey) {
+  const auto table = read(R"([{"conversations": []}])", "t.jsonl", "messages");
+
+  EXPECT_THAT(
+      table.faults.messages(),
+      ElementsAre("t.jsonl:1:2: no \"messages\" (keys found: conversations); this looks like "
+                  "data.format: sharegpt"));
+}
+
+TEST(Conversations, AFileNamedJsonMayHoldAnObjectALine) {
+  const auto table = read(
+      "{\"instruction\": \"a\", \"output\": \"b\"}\n{\"instruction\": \"c\", \"output\": \"d\"}\n",
+      "t.json", "alpaca");
+
+  ASSERT_EQ(table.rows.size(), 2u);
+  EXPECT_EQ(table.rows[1].line, 2);
+}
+
 TEST(Conversations, AlpacaHistoryComesBefore) {
   const auto table =
       read(R"({"instruction": "c", "output": "d", "history": [["a", "b"]], "system": "S"})",

@@ -79,10 +79,6 @@ void resolve_labels(const DataRequest& request, const LabelTable& table, RowSet&
           {kind, store.files()[facts.file], facts.label_line, facts.label_column, std::move(text)});
     };
     if (request.kind == TaskKind::kRegress) {
-      if (!std::isfinite(facts.score)) {
-        fault("label is not a number", "the label is not a finite number");
-        continue;
-      }
       if (request.range &&
           (facts.score < request.range->first || facts.score > request.range->second)) {
         fault("score outside the range",
@@ -389,7 +385,7 @@ Result<TaskData> load_task_data(const DataRequest& request, const Tokenizer* tok
     YMIR_TRY(load_part(request.data.validation, task.validation));
   } else if (request.data.val_fraction > 0) {
     std::tie(task.train, task.validation) = split_by_hash(task.train, request.data.val_fraction);
-    if (task.validation.size() == 0)
+    if (task.validation.size() == 0 && task.train.size() > 0)
       report.faults.add({"no rows", request.data.train.front(), 0, 0,
                          fmt::format("val_fraction {} takes none of {} rows: give data.validation",
                                      request.data.val_fraction, task.train.size())});

@@ -183,9 +183,9 @@ TEST_F(TextTask, ScoresMustBeFiniteInRangeAndNotAllEqual) {
   const TaskData equal = load();
 
   EXPECT_THAT(short_lines(task.report.faults),
-              ElementsAre("t.csv:2:8: the label is not a finite number",
-                          "t.csv:3:7: score 7 is outside the range [0, 5]",
-                          "t.csv:4:7: the label is not a finite number"));
+              ElementsAre("t.csv:2:8: the label \"abc\" is not a finite number",
+                          "t.csv:4:7: the label \"nan\" is not a finite number",
+                          "t.csv:3:7: score 7 is outside the range [0, 5]"));
   EXPECT_EQ(task.train.size(), 2u);
   EXPECT_EQ(task.train.score(1), 0.25);
   std::vector<std::int32_t> types;

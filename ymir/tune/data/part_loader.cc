@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <utility>
@@ -41,6 +42,10 @@ Error with_format_hint(Error error) {
       break;
     }
   return error;
+}
+
+double score_of(const TextRow& row) {
+  return parse_double(row.label).value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
 void collect_notes(const FaultList& notes, RowContent& content) {
@@ -117,7 +122,7 @@ Result<std::string> PartLoader::find_key() const {
     if (const auto more = remembered_sha256(labels, request_.cache)) hashes.push_back(*more);
   }
   const DataSpec& data = request_.data;
-  Json key = {{"version", 3},
+  Json key = {{"version", 4},
               {"kind", to_string(request_.kind)},
               {"files", hashes},
               {"format", data.format},
@@ -157,6 +162,12 @@ Result<RowContent> PartLoader::build_text() {
     has_pair_ = has_pair_ || table.has_pair;
     for (TextRow& row : table.rows) {
       if (full(rows.size())) break;
+      if (request_.kind == TaskKind::kRegress && !std::isfinite(score_of(row))) {
+        faults_.add({"label is not a number", files_[i], row.label_line, row.label_column,
+                     fmt::format("the label \"{}\" is not a finite number",
+                                 fit(printable(row.label), 40))});
+        continue;
+      }
       content.facts.push_back({.file = i});
       labels.push_back(row.label);
       rows.push_back(std::move(row));
@@ -167,7 +178,7 @@ Result<RowContent> PartLoader::build_text() {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     RowFacts& facts = content.facts[i];
     facts.hash = content_hash(rows[i].text, rows[i].pair);
-    facts.score = parse_double(rows[i].label).value_or(std::numeric_limits<double>::quiet_NaN());
+    facts.score = score_of(rows[i]);
     facts.line = static_cast<std::uint32_t>(rows[i].line);
     facts.label_line = static_cast<std::uint32_t>(rows[i].label_line);
     facts.label_column = static_cast<std::uint32_t>(rows[i].label_column);

@@ -84,6 +84,19 @@ std::vector<std::string> texts_of(const Record& record) {
   return texts;
 }
 
+// A map of columns for a file of which no header is known: by name where the first row seems to be
+// one in other letters, else by number.
+std::string columns_hint(const std::vector<Column>& columns,
+                         const std::vector<std::string>& first) {
+  std::vector<std::string> entries;
+  for (const Column& column : columns) {
+    const auto like = std::ranges::find_if(
+        first, [&column](const std::string& name) { return to_lower(trim(name)) == column.role; });
+    if (like != first.end()) entries.push_back(fmt::format("{}: {}", column.role, *like));
+  }
+  return entries.empty() ? "{text: 0, label: 1}" : "{" + join(entries, ", ") + "}";
+}
+
 // Finds the header row and the columns of a delimited file.
 Result<> map_delimited(const std::vector<Record>& records, const std::string& file,
                        const ReadOptions& options, std::vector<Column>& columns, TextTable& table) {
@@ -111,8 +124,8 @@ Result<> map_delimited(const std::vector<Record>& records, const std::string& fi
     } else if (options.header == "no" || (!has_header && options.columns.empty())) {
       return refused(fmt::format(
           "{} has no header that names \"{}\" (first row: {}); say where the columns are, e.g. "
-          "data.columns: {{text: 0, label: 1}}",
-          file, column.name, join(first, ", ")));
+          "data.columns: {}",
+          file, column.name, join(first, ", "), columns_hint(columns, first)));
     } else {
       return refused(no_column(column.role, column.name, file, first));
     }
@@ -201,8 +214,8 @@ class RowReader {
     if (!is_json(format_)) return &record.fields[column.index];
     const auto found = std::ranges::find(record.fields, column.name, &Field::name);
     if (found != record.fields.end()) return &*found;
-    table_.faults.add(
-        {"key missing", file_, record.line, 0, fmt::format("has no key \"{}\"", column.name)});
+    table_.faults.add({"key missing", file_, record.line, 0,
+                       fmt::format("has no key \"{}\" (or it is null)", column.name)});
     return nullptr;
   }
 
@@ -233,6 +246,12 @@ class RowReader {
       row.label_line = field.line;
       row.label_column = field.column;
       if (!is_set) {
+        if (!field.is_text && (field.text.starts_with('[') || field.text.starts_with('{')))
+          return fault("label that can't be read",
+                       fmt::format("the label is {}", field.text.starts_with('[')
+                                                          ? "a list; sets of labels are for "
+                                                            "task.kind: multi_label"
+                                                          : "an object"));
         row.label = trim(field.text);
         return true;
       }
@@ -283,6 +302,8 @@ std::string other_kind(std::string_view bytes) {
        {"\x28\xB5\x2F\xFD", "zstd data; unpack it with: unzstd"}}};
   for (const Magic& known : kKnown)
     if (bytes.starts_with(known.bytes)) return std::string(known.kind);
+  if (bytes.find('\n') == bytes.npos && std::ranges::count(bytes, '\r') > 1)
+    return "text whose lines end with CR alone; convert it with: tr '\\r' '\\n'";
   const std::string_view start = bytes.substr(0, 4096);
   std::size_t even = 0, odd = 0;
   for (std::size_t i = 0; i < start.size(); ++i)
@@ -301,11 +322,11 @@ std::string from_latin_1(std::string_view bytes) {
   return text;
 }
 
-std::vector<Record> split_records(std::string_view bytes, TextFormat format,
+std::vector<Record> split_records(std::string_view bytes, TextFormat format, bool labelled,
                                   const std::string& file, FaultList& faults) {
   switch (format) {
     case TextFormat::kCsv:
-      return split_csv(bytes, file, faults);
+      return split_csv(bytes, csv_separator(bytes), file, faults);
     case TextFormat::kTsv:
       return split_tsv(bytes, file, faults);
     case TextFormat::kJsonLines:
@@ -313,7 +334,7 @@ std::vector<Record> split_records(std::string_view bytes, TextFormat format,
     case TextFormat::kJson:
       return split_json_array(bytes, file, faults);
     case TextFormat::kLines:
-      return split_lines(bytes, file, faults);
+      return split_lines(bytes, labelled, file, faults);
   }
   return {};
 }
@@ -322,11 +343,15 @@ std::vector<Record> split_records(std::string_view bytes, TextFormat format,
 Result<> map_columns(const std::vector<Record>& records, const std::string& file,
                      const ReadOptions& options, std::vector<Column>& columns, TextTable& table) {
   if (table.format == TextFormat::kLines) {
+    if (!options.columns.empty() && !options.columns.contains("text_pair"))
+      return refused(file +
+                     ": lines `label text` have no columns; say data.format: csv or tsv if it "
+                     "is a table, else leave data.columns out");
     for (Column& column : columns) {
       if (column.role == "text_pair") return refused(file + ": lines `label text` hold one text");
       if (!options.label_columns.empty())
         return refused(file + ": lines `label text` have no columns of labels");
-      column.index = column.role == "label" ? 0 : 1;
+      column.index = column.role == "label" ? 0 : records[0].fields.size() - 1;
     }
     return Ok{};
   }
@@ -383,12 +408,17 @@ Result<TextTable> read_table(std::string_view bytes, const std::string& name,
     bytes.remove_prefix(kByteOrderMark.size());
     table.notes.add({"byte order mark", name, 0, 0, "a byte order mark was stripped"});
   }
+  const bool labelled = options.need_label || options.many_labels();
   std::string converted;
   if (options.encoding == "latin-1") {
     converted = from_latin_1(bytes);
     bytes = converted;
   }
-  const auto records = split_records(bytes, table.format, name, table.faults);
+  if (known == kFormats.end() && is_json(table.format))
+    table.format = holds_json_array(bytes, table.format == TextFormat::kJson)
+                       ? TextFormat::kJson
+                       : TextFormat::kJsonLines;
+  const auto records = split_records(bytes, table.format, labelled, name, table.faults);
   if (records.empty()) {
     if (table.faults.empty()) table.faults.add({"no rows", name, 0, 0, "holds no rows"});
     return table;

@@ -1,11 +1,11 @@
 // Readers: a file of rows -> text, optional second text, label, with the physical line of each row.
 //
-// Formats: CSV (RFC 4180: quoted fields, doubled quotes, newlines inside quotes), TSV (no quoting:
-// a
-// `"` is text), JSONL, a JSON array of objects, and lines `label text`. CR LF and LF end a line; a
-// BOM is stripped and told. Bounded: a row of 1 MiB, 4,096 columns, a file of 1 GiB. Faults name
-// file, physical line and column (in characters); all are collected, the caller decides. Any
-// thread.
+// Formats: CSV (RFC 4180: quoted fields, doubled quotes, newlines inside quotes; between the fields
+// commas, semicolons or tabs, see csv_separator), TSV (no quoting: a `"` is text), JSONL, a JSON
+// array of objects, and lines `label text` (or of text alone, where no label is needed). CR LF and
+// LF end a line; a BOM is stripped and told. Bounded: a row of 1 MiB, 4,096 columns, a file of 1
+// GiB. Faults name file, physical line and column (in characters); all are collected, the caller
+// decides. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,8 @@ namespace ymir {
 enum class TextFormat { kCsv, kTsv, kJsonLines, kJson, kLines };
 
 struct ReadOptions {
-  std::string format = "auto";  // csv tsv jsonl json lines; auto = by the file's name
+  std::string format =
+      "auto";  // csv tsv jsonl json lines; auto = by the file's name; JSON by what is in it
   // What each of `text`, `text_pair`, `label` is called in the file: a column's name, or its number
   // from 0. Absent: `text` (or the only candidate) and `label`; for lines nothing is mapped.
   std::map<std::string, std::string> columns{};

@@ -89,6 +89,42 @@ TEST(CsvReader, AnUnknownColumnNamesThoseFoundAndTheNearest) {
               HasSubstr("no column 7 in t.csv (its rows have 2"));
 }
 
+TEST(CsvReader, SemicolonsAndTabsSeparateFieldsToo) {
+  const std::string semicolons = "Text;Note\r\n\"a; b\nc\";1,5\r\nd, e;2,5\r\n";
+  const std::string tabs = "Text\tNote\n\"a \"\"q\"\"\"\t1\nb; c, d\t2\n";
+  const ReadOptions options{.format = "csv", .columns = {{"text", "Text"}, {"label", "Note"}}};
+
+  const auto of_semicolons = read(semicolons, "t.csv", options);
+  const auto of_tabs = read(tabs, "t.tsv", options);
+
+  EXPECT_THAT(texts(of_semicolons), ElementsAre("1,5|a; b\nc", "2,5|d, e"));
+  EXPECT_EQ(of_semicolons.rows[1].line, 4);
+  EXPECT_EQ(of_semicolons.rows[0].label_column, 4);
+  EXPECT_THAT(texts(of_tabs), ElementsAre("1|a \"q\"", "2|b; c, d"));
+}
+
+TEST(CsvReader, ACommaSeparatesFieldsAlsoWhereTheTextsAreFullOfSemicolons) {
+  const auto header = read("text,label\na;b;c,x\nd;e;f,y\n", "t.csv");
+  const auto none =
+      read("a;b,x\nc;d,y\ne,z\n", "t.csv", {.columns = {{"text", "0"}, {"label", "1"}}});
+  const auto faulty = read("text;more,label\na;b,x\nc,d,y\n", "t.csv",
+                           {.columns = {{"text", "text;more"}, {"label", "label"}}});
+
+  EXPECT_THAT(texts(header), ElementsAre("x|a;b;c", "y|d;e;f"));
+  EXPECT_THAT(texts(none), ElementsAre("x|a;b", "y|c;d", "z|e"));
+  EXPECT_THAT(texts(faulty), ElementsAre("x|a;b"));
+  EXPECT_THAT(faulty.faults.messages(),
+              ElementsAre("t.csv:3: 3 fields, expected 2 as in the header"));
+}
+
+TEST(CsvReader, OneBadRowDoesNotHideTheSemicolons) {
+  const auto table = read("text;label\na;x;y\nb;z\n", "t.csv");
+
+  EXPECT_THAT(texts(table), ElementsAre("z|b"));
+  EXPECT_THAT(table.faults.messages(),
+              ElementsAre("t.csv:2: 3 fields, expected 2 as in the header"));
+}
+
 TEST(TsvReader, AQuoteIsTextAndOnlyMappedFieldsMustBeFilled) {
   ReadOptions options{.columns = {{"text", "3"}, {"label", "1"}}};
 
@@ -137,11 +173,69 @@ TEST(JsonReaders, FaultsNameTheLine) {
 
   EXPECT_THAT(lines.faults.messages(),
               ElementsAre("t.jsonl:2:1: is not a JSON object", HasSubstr("t.jsonl:5:1: not JSON"),
-                          "t.jsonl:3:1: the text is not a text", "t.jsonl:4: has no key \"y\""));
+                          "t.jsonl:3:1: the text is not a text",
+                          "t.jsonl:4: has no key \"y\" (or it is null)"));
   EXPECT_THAT(cut.faults.messages(), ElementsAre(HasSubstr("t.json:2:1: the element")));
   EXPECT_THAT(after.faults.messages(), ElementsAre("t.json:2:2: text follows the array"));
   EXPECT_EQ(refusal("{\"t\":\"a\",\"y\":1}\n", "t.jsonl", options),
             "no column \"s\" in t.jsonl (found: t, y); did you mean \"t\"?");
+}
+
+TEST(JsonReaders, WhatAFileHoldsDecidesNotItsName) {
+  const std::string lines = "\n{\"text\": \"a\", \"label\": 1}\n{\"text\": \"b\", \"label\": 2}\n";
+  const std::string array = " [{\"text\": \"a\",\n \"label\": 1}]";
+
+  const auto named_array = read(lines, "t.json");
+  const auto named_lines = read(array, "t.jsonl");
+  const auto wrapped = read("{\n \"data\": []}\n", "t.json");
+  const auto told = read(array, "t.jsonl", {.format = "jsonl"});
+
+  EXPECT_THAT(texts(named_array), ElementsAre("1|a", "2|b"));
+  EXPECT_EQ(named_array.rows[1].line, 3);
+  EXPECT_THAT(texts(named_lines), ElementsAre("1|a"));
+  EXPECT_THAT(wrapped.faults.messages(),
+              ElementsAre(HasSubstr("t.json:1:1: a JSON array of objects begins with [")));
+  EXPECT_THAT(told.faults.messages().front(), HasSubstr("t.jsonl:1:1: not JSON"));
+  EXPECT_THAT(read("{\"text\n", "t.jsonl").faults.messages(),
+              ElementsAre(HasSubstr("t.jsonl:1:1: not JSON")));
+}
+
+TEST(JsonReaders, AListOrAnObjectIsNoLabelOfARowWithOne) {
+  const auto table = read(
+      "{\"text\":\"a\",\"label\":[1,2]}\n{\"text\":\"b\",\"label\":{}}\n{\"text\":\"c\",\"label\":"
+      "true}\n"
+      "{\"text\":\"d\",\"label\":null}\n{\"text\":\"e\",\"label\":\"[x]\"}\n",
+      "t.jsonl");
+
+  EXPECT_THAT(texts(table), ElementsAre("true|c", "[x]|e"));
+  EXPECT_THAT(table.faults.messages(),
+              ElementsAre(HasSubstr("t.jsonl:1:1: the label is a list; sets of labels are for "),
+                          "t.jsonl:2:1: the label is an object",
+                          "t.jsonl:4: has no key \"label\" (or it is null)"));
+}
+
+TEST(LinesReader, WithoutLabelsALineIsATextWithItsFirstWord) {
+  const auto table = read("  Call me Ishmael. \n\nLoomings\n", "moby.txt", {.need_label = false});
+
+  EXPECT_THAT(texts(table), ElementsAre("|Call me Ishmael.", "|Loomings"));
+  EXPECT_EQ(table.rows[1].line, 3);
+}
+
+TEST(LinesReader, ColumnsAreRefusedRatherThanForgotten) {
+  const auto message =
+      refusal("good\t1.5\nbad\t2\n", "t.txt", {.columns = {{"text", "0"}, {"label", "1"}}});
+
+  EXPECT_THAT(message, HasSubstr("have no columns; say data.format: csv or tsv"));
+}
+
+TEST(Reader, AHeaderInOtherLettersIsSuggestedByName) {
+  const auto message = refusal("Text,LABEL\na,x\n", "t.csv");
+
+  EXPECT_THAT(message, HasSubstr("data.columns: {text: Text, label: LABEL}"));
+}
+
+TEST(Reader, LinesThatEndWithCarriageReturnsAloneAreNamedWithWhatToDo) {
+  EXPECT_THAT(refusal("text,label\ra,x\rb,y\r", "t.csv"), HasSubstr("tr '\\r' '\\n'"));
 }
 
 TEST(Reader, EncodingsAreToldApart) {

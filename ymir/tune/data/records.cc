@@ -64,15 +64,15 @@ void for_each_line(std::string_view bytes, const std::string& file, FaultList& f
   }
 }
 
-// RFC 4180, one byte at a time, with the place of each field.
+// RFC 4180 with any separator, one byte at a time, with the place of each field.
 class CsvParser {
  public:
-  CsvParser(std::string_view bytes, const std::string& file, FaultList& faults)
-      : bytes_(bytes), file_(file), faults_(faults), counter_(bytes) {}
+  CsvParser(std::string_view bytes, char separator, const std::string& file, FaultList& faults)
+      : bytes_(bytes), separator_(separator), file_(file), faults_(faults), counter_(bytes) {}
 
-  std::vector<Record> parse() {
+  std::vector<Record> parse(std::size_t most = std::string_view::npos) {
     std::vector<Record> records;
-    while (at_ < bytes_.size() && !stopped_) {
+    while (at_ < bytes_.size() && !stopped_ && records.size() < most) {
       Record record = parse_row();
       const bool empty = record.fields.size() == 1 && record.fields[0].text.empty() && !quoted_;
       if (good_ && !empty) records.push_back(std::move(record));
@@ -122,13 +122,13 @@ class CsvParser {
         pass_line_end();
         return record;
       }
-      ++at_;  // the comma
+      ++at_;  // the separator
     }
   }
 
   void parse_plain(Field& field) {
     const std::size_t begin = at_;
-    while (at_ < bytes_.size() && bytes_[at_] != ',' && !at_line_end()) ++at_;
+    while (at_ < bytes_.size() && bytes_[at_] != separator_ && !at_line_end()) ++at_;
     field.text = bytes_.substr(begin, at_ - begin);
   }
 
@@ -144,10 +144,10 @@ class CsvParser {
       }
       if (c == '"') {
         ++at_;
-        if (at_ < bytes_.size() && bytes_[at_] != ',' && !at_line_end()) {
+        if (at_ < bytes_.size() && bytes_[at_] != separator_ && !at_line_end()) {
           fault("text after a closing quote", line_, column(),
                 "text follows a closing quote (a quote inside a quoted field is doubled)");
-          while (at_ < bytes_.size() && bytes_[at_] != ',' && !at_line_end()) ++at_;
+          while (at_ < bytes_.size() && bytes_[at_] != separator_ && !at_line_end()) ++at_;
         }
         return;
       }
@@ -169,6 +169,7 @@ class CsvParser {
   }
 
   std::string_view bytes_;
+  char separator_;
   const std::string& file_;
   FaultList& faults_;
   ColumnCounter counter_;
@@ -231,8 +232,29 @@ std::size_t end_of_value(std::string_view bytes, std::size_t at, std::int64_t& l
 
 }  // namespace
 
-std::vector<Record> split_csv(std::string_view bytes, const std::string& file, FaultList& faults) {
-  return CsvParser(bytes, file, faults).parse();
+char csv_separator(std::string_view bytes) {
+  constexpr std::size_t kSample = 100;  // rows looked at
+  char best = ',';
+  std::ptrdiff_t most = 0;
+  for (const char separator : {',', ';', '\t'}) {
+    FaultList ignored;
+    const std::string nameless;
+    const auto records = CsvParser(bytes, separator, nameless, ignored).parse(kSample);
+    if (records.empty() || records[0].fields.size() < 2) continue;
+    const auto alike = std::ranges::count_if(records, [&](const Record& record) {
+      return record.fields.size() == records[0].fields.size();
+    });
+    if (alike > most) {
+      most = alike;
+      best = separator;
+    }
+  }
+  return best;
+}
+
+std::vector<Record> split_csv(std::string_view bytes, char separator, const std::string& file,
+                              FaultList& faults) {
+  return CsvParser(bytes, separator, file, faults).parse();
 }
 
 std::vector<Record> split_tsv(std::string_view bytes, const std::string& file, FaultList& faults) {
@@ -256,7 +278,7 @@ std::vector<Record> split_tsv(std::string_view bytes, const std::string& file, F
   return records;
 }
 
-std::vector<Record> split_lines(std::string_view bytes, const std::string& file,
+std::vector<Record> split_lines(std::string_view bytes, bool labelled, const std::string& file,
                                 FaultList& faults) {
   std::vector<Record> records;
   for_each_line(bytes, file, faults, [&](const Line& line) {
@@ -268,12 +290,25 @@ std::vector<Record> split_lines(std::string_view bytes, const std::string& file,
       if (part.empty()) return 0;
       return count_code_points({line.text.data(), part.data()}) + 1;
     };
+    if (!labelled) {
+      records.push_back(
+          {line.number, {{.text = std::string(row), .line = line.number, .column = place(row)}}});
+      return;
+    }
     records.push_back(
         {line.number,
          {{.text = std::string(row.substr(0, blank)), .line = line.number, .column = place(row)},
           {.text = std::string(text), .line = line.number, .column = place(text)}}});
   });
   return records;
+}
+
+bool holds_json_array(std::string_view bytes, bool in_doubt) {
+  std::int64_t number = 0;
+  std::string_view line;
+  while (line.empty() && !bytes.empty()) line = trim(take_line(bytes, number).text);
+  if (line.starts_with('[')) return true;
+  return parse_json(line, {.max_bytes = kMaxRowBytes, .max_depth = 16}) ? false : in_doubt;
 }
 
 std::vector<Record> split_json_lines(std::string_view bytes, const std::string& file,
@@ -307,7 +342,9 @@ std::vector<Record> split_json_array(std::string_view bytes, const std::string& 
   };
   pass_blanks();
   if (at >= bytes.size() || bytes[at] != '[') {
-    fault("a JSON array of objects begins with [");
+    fault(
+        "a JSON array of objects begins with [ (of one object a line, each stands in its line "
+        "whole)");
     return records;
   }
   ++at;
