@@ -3,7 +3,7 @@
 tables=${TABLES:-build/release/bin/bench/schedule_tables}
 
 header() {
-  echo "| $1 | ymir: avg, p99 s | ymir:oracle | ymir:no-transfer | optimus | srtf | srsf | tiresias | themis | fifo:backfill | pairs that help A->B, joint % | jobs alone, A->B, joint % | merges, false, split; GPU h redone |"
+  echo "| $1 | ymir: avg, p99 s | ymir:oracle | ymir:no-transfer | optimus | srtf | srsf | tiresias | themis | fifo:backfill | pairs that help A->B, joint % | jobs alone, A->B, joint % | merges, false, split; GPU h redone, h lost |"
   echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|"
 }
 

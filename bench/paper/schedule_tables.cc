@@ -10,7 +10,7 @@
 // truth.KEY of the workload), --tasks T --solo S (of `ymir workload generate`), --base POLICY
 // (ratios to it), --threads T (over policies and seeds), --tail K (the K longest completion times
 // of each run: waits, starts and time on each size), --label L (one line of a page's table
-// instead).
+// instead), --bound 1 (instead: how far each policy is above what no schedule can beat).
 #include <sys/resource.h>
 
 #include <fmt/format.h>
@@ -25,6 +25,7 @@
 
 #include "ymir/base/file.h"
 #include "ymir/base/text.h"
+#include "ymir/sim/metrics/bound.h"
 #include "ymir/sim/metrics/pair_truth.h"
 #include "ymir/sim/metrics/record.h"
 #include "ymir/sim/metrics/statistics.h"
@@ -42,7 +43,7 @@ struct Arguments {
   std::map<std::string, std::string> truth{};
   std::string format{}, profiles{};
   std::vector<std::string> files{};
-  int nodes = 8, width = 4, jobs = 240, seeds = 1, threads = 1, tail = 0;
+  int nodes = 8, width = 4, jobs = 240, seeds = 1, threads = 1, tail = 0, bound = 0;
   double interval = 120, load = 1;
   std::string base{};
   std::string tasks = "paper27", solo = "trace";
@@ -55,7 +56,7 @@ struct Row {
   int finished = 0, censored = 0, merged = 0, split = 0, starts = 0;
   std::int64_t rounds = 0;
   std::map<std::string, double> modes{};  // share of the jobs
-  double false_merges = 0, redone_s = 0;
+  double false_merges = 0, redone_s = 0, lost_s = 0;
   std::string tail{};
 };
 
@@ -136,6 +137,7 @@ Result<Row> run(const std::string& name, const Workload& workload, const std::st
     row.modes = summary.mode_share;
     row.false_merges = static_cast<double>(summary.false_merges);
     row.redone_s = summary.gpu_seconds.at("redone");
+    row.lost_s = summary.extra_jct_s;
   }
   return row;
 }
@@ -194,7 +196,8 @@ Result<> parse(int count, char** words, Arguments& arguments) {
       const std::map<std::string, int*> whole{
           {"--nodes", &arguments.nodes}, {"--gpus-per-node", &arguments.width},
           {"--jobs", &arguments.jobs},   {"--seeds", &arguments.seeds},
-          {"--tail", &arguments.tail},   {"--threads", &arguments.threads}};
+          {"--tail", &arguments.tail},   {"--threads", &arguments.threads},
+          {"--bound", &arguments.bound}};
       const auto found = whole.find(word);
       if (found == whole.end()) return Error{ErrorCode::kInvalidArgument, "unknown " + word};
       *found->second = static_cast<int>(*number);
@@ -256,7 +259,7 @@ std::string ratio_of(const std::vector<double>& ratios) {
 struct Total {
   std::vector<double> avg{}, p99{}, cpu_s{}, avg_ratio{}, p99_ratio{};  // by workload
   int merged = 0, split = 0;
-  double false_merges = 0, redone_s = 0;
+  double false_merges = 0, redone_s = 0, lost_s = 0;
   std::map<std::string, double> modes{};  // mean share of the jobs
 };
 
@@ -271,6 +274,7 @@ std::map<std::string, Total> totals_of(const std::vector<Row>& rows, const std::
     total.split += row.split;
     total.false_merges += row.false_merges;
     total.redone_s += row.redone_s;
+    total.lost_s += row.lost_s;
     for (const auto& [mode, share] : row.modes) total.modes[mode] += share;
   }
   const Total first = totals[base];  // workloads come in one order for all
@@ -286,15 +290,16 @@ std::map<std::string, Total> totals_of(const std::vector<Row>& rows, const std::
 
 // What transfer did, over all workloads.
 std::string transfers_of(Total& total) {
-  return fmt::format("{:.0f}, {:.0f}, {:.0f} | {}, {:.0f}, {}, {:.0f}", 100 * total.modes["normal"],
-                     100 * total.modes["temporal"], 100 * total.modes["spatial"], total.merged,
-                     total.false_merges, total.split, total.redone_s / 3600);
+  return fmt::format("{:.0f}, {:.0f}, {:.0f} | {}, {:.0f}, {}, {:.0f}, {:.0f}",
+                     100 * total.modes["normal"], 100 * total.modes["temporal"],
+                     100 * total.modes["spatial"], total.merged, total.false_merges, total.split,
+                     total.redone_s / 3600, total.lost_s / 3600);
 }
 
 void print_means(std::map<std::string, Total>& totals, const Arguments& arguments) {
   fmt::print(
       "\n| policy | avg JCT s, p99 s | avg ratio | p99 ratio | jobs alone, A->B, joint % | merges, "
-      "false, split; GPU h redone | CPU s |\n|---|---|---|---|---|---|---|\n");
+      "false, split; GPU h redone, h lost | CPU s |\n|---|---|---|---|---|---|---|\n");
   for (const std::string& policy : arguments.policies) {
     Total& total = totals[policy];
     fmt::print("| {} | {:.0f}, {:.0f} | {} | {} | {} | {:.2f} |\n", policy, mean(total.avg),
@@ -335,6 +340,35 @@ std::string pairs_that_help(const std::vector<std::pair<std::string, Workload>>&
                      100 * spatial / std::max(1.0, spatial_all));
 }
 
+// One line: the means of the bounds with all that jobs may share, with A->B only, and alone; then
+// policy / bound of each policy, for the three: no scheduler is better than it by more.
+void print_bounds(const std::vector<std::pair<std::string, Workload>>& made,
+                  const std::vector<Row>& rows, const Arguments& arguments) {
+  const std::vector<Sharing> kinds{Sharing::kAny, Sharing::kTemporal, Sharing::kNone};
+  std::vector<std::vector<double>> bounds(kinds.size());
+  const int gpus = arguments.nodes * arguments.width;
+  for (const auto& [name, workload] : made) {
+    const SimulateOptions options{
+        .nodes = arguments.nodes, .gpus_per_node = arguments.width, .out = "-"};
+    const JobModel model = model_of(scenario_of(workload, options, "ymir"));
+    for (std::size_t k = 0; k < kinds.size(); ++k)
+      bounds[k].push_back(least_total_jct(least_demands(workload, model, gpus, kinds[k]), gpus) /
+                          static_cast<double>(workload.jobs.size()));
+  }
+  fmt::print("| {} | {:.0f}, {:.0f}, {:.0f} |", arguments.label, mean(bounds[0]), mean(bounds[1]),
+             mean(bounds[2]));
+  for (const std::string& policy : arguments.policies) {
+    std::vector<std::vector<double>> ratios(kinds.size());
+    for (const Row& row : rows)  // workloads come in one order for all
+      if (row.policy == policy)
+        for (std::size_t k = 0; k < kinds.size(); ++k)
+          ratios[k].push_back(row.avg / bounds[k][ratios[k].size()]);
+    fmt::print(" {}, {:.2f}, {:.2f} |", ratio_of(ratios[0]), geometric_mean(ratios[1]),
+               geometric_mean(ratios[2]));
+  }
+  fmt::print("\n");
+}
+
 int main_of(int count, char** words) {
   Arguments arguments;
   if (const Result<> parsed = parse(count, words, arguments); !parsed) {
@@ -373,6 +407,10 @@ int main_of(int count, char** words) {
   threads.clear();
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   if (failed) return 1;
+  if (arguments.bound > 0) {
+    print_bounds(*made, rows, arguments);
+    return 0;
+  }
   const std::string base = arguments.base.empty() ? arguments.policies.front() : arguments.base;
   std::map<std::string, Total> totals = totals_of(rows, base);
   if (!arguments.label.empty()) {

@@ -469,6 +469,30 @@ std::vector<TransferOutlook> Oracle::outlooks(const Snapshot& now) const {
   return std::move(forecast.outlooks);
 }
 
+// What a split cost: the time trained in the pair and one more start, less what the progress that
+// is kept would have taken alone. How long the job waited for its partner is not counted.
+Seconds Oracle::lost_by(const Snapshot& now, const JobView& job, const Transfer& transfer) const {
+  const double again = start_seconds(job.id);
+  if (transfer.evaluations.empty()) return Seconds(again);
+  const Evaluation& last = transfer.evaluations.back();
+  const double trained = last.train_time.count();  // a merge begins at step 0
+  const auto run = now.runs.find(transfer.run);
+  const bool goes_back = run != now.runs.end() ? run->second.goes_back == job.id : !job.merged;
+  const auto metric = metric_of(job, last);
+  if (goes_back || !metric || last.step < 1) return Seconds(again + trained);
+  const int gpus = run != now.runs.end() ? run->second.what.gpus : job.spec.min_gpus;
+  double alone = trained / static_cast<double>(last.step);  // of a step
+  if (transfer.mode == Mode::kSpatial) {
+    const auto [first, second] = std::minmax(job.id, transfer.partner);
+    alone *= truth_.step_time(job.id, gpus) / truth_.joint_step_time(first, second, gpus);
+  }
+  // Its profile's steps were its own already.
+  const double kept =
+      truth_.progress_at(job.id, *metric) * static_cast<double>(truth_.job(job.id).steps) -
+      static_cast<double>(job.profile_steps);
+  return Seconds(std::max(0.0, again + trained - std::max(0.0, kept) * alone));
+}
+
 std::vector<TransferSettled> Oracle::settle(const Snapshot& now,
                                             const std::set<JobId>& merged) const {
   std::vector<TransferSettled> settled;
@@ -494,7 +518,7 @@ std::vector<TransferSettled> Oracle::settle(const Snapshot& now,
                          .censored = !reached,
                          .baseline = "measured",
                          .kept = !split,
-                         .extra = Seconds(0)});
+                         .extra = split ? lost_by(now, job, transfer) : Seconds(0)});
     }
   }
   return settled;

@@ -101,6 +101,7 @@ class Oracle {
   double start_seconds(JobId job) const;
   double gain(JobId source, JobId target) const;
   SpatialTruth joint(JobId first, JobId second) const;
+  Seconds lost_by(const Snapshot& now, const JobView& job, const Transfer& split) const;
   void add_alone(const Seen& job, Forecast& forecast) const;
   std::vector<Candidate> temporal(const Snapshot& now, const JobView& source, const Seen* running,
                                   const Seen& target) const;

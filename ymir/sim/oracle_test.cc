@@ -94,6 +94,59 @@ TEST(Oracle, BelievesWhatWasDeclaredWhenNothingElseIsKnown) {
   EXPECT_DOUBLE_EQ(sources[0]->members[0].steps.p50, 3200);
 }
 
+// Job 1 of 100 steps, a second each, has trained 40 s with job 2 and is taken back.
+struct SplitPair {
+  SplitPair(Mode mode, double metric, std::int64_t steps) {
+    JobView& job = queue.now.jobs.at(JobId{1});
+    job.spec.target.metric = "accuracy";
+    job.merged = true;
+    job.profile_steps = 5;
+    job.transfers = {
+        {.partner = JobId{2},
+         .mode = mode,
+         .run = RunId{7},
+         .verdict = Transfer::Verdict::kSplit,
+         .evaluations = {
+             {.step = steps, .metrics = {{"accuracy", metric}}, .train_time = Seconds(40)}}}};
+    queue.now.runs[RunId{7}] = {
+        .run = RunId{7}, .what = {.mode = mode, .job = JobId{1}, .gpus = 1}, .stopping = true};
+  }
+  double lost() const {
+    const Oracle oracle(queue.model, {.start_time = Seconds(3)});
+    const auto settled = oracle.settle(queue.now, {JobId{1}});
+    return settled.size() == 1 ? settled[0].extra.count() : -1;
+  }
+  Queue queue;
+};
+
+TEST(Oracle, ChargesASplitWithTheTimeTrainedAndAStartLessTheProgressKept) {
+  Queue truth;
+  SplitPair pair(Mode::kTemporal, truth.model.metric(JobId{1}, 0.25), 40);
+
+  const double goes_on = pair.lost();
+  pair.queue.now.runs.at(RunId{7}).goes_back = JobId{1};
+  const double goes_back = pair.lost();
+
+  EXPECT_NEAR(goes_on, 40 + 3 - (25 - 5), 1e-9);
+  EXPECT_NEAR(goes_back, 40 + 3, 1e-9);
+}
+
+TEST(Oracle, ChargesASplitOfTwoTrainedTogetherWithTheSlowerSteps) {
+  Queue truth;
+  SplitPair pair(Mode::kSpatial, truth.model.metric(JobId{1}, 0.15), 20);  // 2 s a step
+
+  const double lost = pair.lost();
+
+  EXPECT_NEAR(lost, 40 + 3 - (15 - 5), 1e-9);
+}
+
+TEST(Oracle, ChargesASplitWithNothingWhereMoreWasKeptThanSpent) {
+  Queue truth;
+  const SplitPair pair(Mode::kTemporal, truth.model.metric(JobId{1}, 0.9), 40);
+
+  EXPECT_EQ(pair.lost(), 0);
+}
+
 TEST(OracleErrors, ReadsALinkAndNamesWhatIsWrong) {
   OracleErrors errors;
 
