@@ -1,12 +1,21 @@
 #!/usr/bin/env bash
-# Time of one simulation of 3,000 jobs on 240 GPUs under each policy, in CPU seconds, and of 8
-# policies x 10 seeds on two threads (docs/benchmarks/scheduling.md, "Speed").
+# Time (docs/benchmarks/scheduling.md, "Speed"): one simulation of 3,000 jobs on 240 GPUs under each
+# policy, then 8 policies x 10 seeds on 8 x 4 GPUs with 240 jobs and on 60 x 4 with 1,500 and 3,000,
+# runs in parallel on two threads: CPU seconds of each policy, wall time of all, and both of the
+# whole command. Usage: bench/paper/speed.sh [THREADS] (2).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-tables=${TABLES:-build/release/bin/bench/schedule_tables}
-common=(--nodes 60 --gpus-per-node 4 --jobs 3000 --load 1)
-"$tables" --policies ymir,ymir:no-transfer,optimus,srtf,srsf,tiresias,themis,fifo "${common[@]}" \
-  --seeds 1 generate
-echo
-"$tables" --policies ymir,ymir:no-transfer,optimus,srtf,srsf,tiresias,themis,fifo "${common[@]}" \
-  --seeds 10 --threads 2 generate | tail -12
+tables=${TABLES:-build/release/bin/bench/schedule_tables} threads=${1:-2}
+# runs NODES JOBS SEEDS THREADS
+runs() {
+  "$tables" --policies ymir,ymir:no-transfer,optimus,srtf,srsf,tiresias,themis,fifo --nodes "$1" \
+    --gpus-per-node 4 --jobs "$2" --load 1 --seeds "$3" --threads "$4" generate | tail -12
+}
+runs 60 3000 1 1
+TIMEFORMAT="whole command: %R s of wall time, %U + %S CPU-s"
+for setting in "8 240" "60 1500" "60 3000"; do
+  read -r nodes jobs <<<"$setting"
+  echo
+  echo "8 policies x 10 seeds, $nodes x 4 GPUs, $jobs jobs:"
+  time runs "$nodes" "$jobs" 10 "$threads"
+done

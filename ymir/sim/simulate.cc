@@ -380,6 +380,18 @@ Result<std::vector<SweepPoint>> run_sweep(const Shared& shared) {
   return points;
 }
 
+// Runs that differ by their seed alone and came out alike say nothing of chance.
+bool seeds_do_nothing(const std::vector<SimulationSummary>& summaries) {
+  std::map<std::string_view, double> first;
+  bool several = false;
+  for (const SimulationSummary& s : summaries) {
+    const auto [at, fresh] = first.try_emplace(s.policy, s.avg_jct_s);
+    several |= !fresh;
+    if (at->second != s.avg_jct_s) return false;
+  }
+  return several;
+}
+
 }  // namespace
 
 Result<> SimulateOptions::validate() const {
@@ -426,6 +438,11 @@ Result<std::vector<SimulationSummary>> simulate(const SimulationInput& input,
   const std::vector<FinishedRun> all = std::move(runs).take();
   std::vector<SimulationSummary> summaries;
   for (const FinishedRun& done : all) summaries.push_back(done.summary);
+  std::vector<std::string> warnings = input.warnings;
+  if (seeds_do_nothing(summaries))
+    warnings.push_back(
+        "the seeds changed nothing: of one workload they draw only the errors of beliefs and "
+        "evaluations (error.LINK, noise), and none were asked for; no interval says anything here");
   YMIR_TRY_ASSIGN(std::vector<SweepPoint> sweep, run_sweep(shared));
   YMIR_TRY(write_comparison({.name = input.name,
                              .baseline = baseline_of(options),
@@ -433,7 +450,7 @@ Result<std::vector<SimulationSummary>> simulate(const SimulationInput& input,
                              .load = input.workload ? offered_load(*input.workload) : 0,
                              .sweep_key = options.sweep_key,
                              .sweep = std::move(sweep),
-                             .warnings = input.warnings},
+                             .warnings = std::move(warnings)},
                             all, options.out));
   return summaries;
 }

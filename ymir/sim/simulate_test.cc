@@ -325,5 +325,20 @@ TEST_F(SimulateTest, RefusesASweepThatMeansNothing) {
   EXPECT_THAT(refusal("nothing=1", true), HasSubstr("nothing"));
 }
 
+TEST_F(SimulateTest, SaysWhenSeedsChangedNothing) {
+  const auto warned = [&](const std::map<std::string, std::string>& settings) {
+    const SimulateOptions options{
+        .policies = {"srsf"}, .seeds = {1, 2}, .settings = settings, .out = folder_.string()};
+    EXPECT_TRUE(simulate(small_workload(), options, {}));
+    return read("report.html").find("the seeds changed nothing") != std::string::npos;
+  };
+
+  const bool without_errors = warned({});
+  const bool with_errors = warned({{"error.steps", "0.5"}});
+
+  EXPECT_TRUE(without_errors);
+  EXPECT_FALSE(with_errors);
+}
+
 }  // namespace
 }  // namespace ymir

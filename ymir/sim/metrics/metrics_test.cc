@@ -67,6 +67,7 @@ TEST(Statistics, GiveTheIntervalOfStudentsT) {
   // Standard deviation 1, n = 3: 4.303 / sqrt(3).
   EXPECT_NEAR(half_width_95({1, 2, 3}), 2.4843, 1e-3);
   EXPECT_TRUE(std::isnan(half_width_95({1})));
+  EXPECT_EQ(half_width_95({0.1, 0.1, 0.1}), 0) << "their mean is not 0.1 to the last digit";
 }
 
 TEST(GpuTime, AddsUpToTheMicrosecondAndTellsIdleTimeApart) {

@@ -42,6 +42,8 @@ double half_width_95(const std::vector<double>& values) {
   const double t = degrees <= kTable.size() ? kTable[degrees - 1]
                                             : kNormal + (kNormal * kNormal * kNormal + kNormal) /
                                                             (4 * static_cast<double>(degrees));
+  // Equal values have no width; their mean may differ from them in the last digit.
+  if (std::ranges::all_of(values, [&](double value) { return value == values.front(); })) return 0;
   const double center = mean(values);
   double squares = 0;
   for (const double value : values) squares += (value - center) * (value - center);
