@@ -125,19 +125,39 @@ bool is_real(DType dtype) {
          dtype == DType::kBF16;
 }
 
-Result<> write_config(const MergeRequest& request, const Adapter& adapter) {
+// What transformers needs to build the head: how many outputs it has (two, where nothing is said),
+// what they are called and meant for, and the class.
+void describe_head(const Family& family, const AdapterNotes& notes, std::size_t num_outputs,
+                   Json& config) {
+  Json names = Json::object(), numbers = Json::object();
+  for (std::size_t i = 0; i < num_outputs; ++i) {
+    const std::string name =
+        notes.labels.size() == num_outputs ? notes.labels[i] : fmt::format("LABEL_{}", i);
+    names[std::to_string(i)] = name;
+    numbers[name] = i;
+  }
+  config["id2label"] = names;
+  config["label2id"] = numbers;
+  config["num_labels"] = num_outputs;
+  for (const auto& [kind, type] : {std::pair{"classify", "single_label_classification"},
+                                   {"multi_label", "multi_label_classification"},
+                                   {"regress", "regression"}})
+    if (notes.task_kind == kind) config["problem_type"] = type;
+  for (const auto& [name, type] : {std::pair{"bert", "BertForSequenceClassification"},
+                                   {"roberta", "RobertaForSequenceClassification"},
+                                   {"distilbert", "DistilBertForSequenceClassification"},
+                                   {"vit", "ViTForImageClassification"},
+                                   {"llama", "LlamaForSequenceClassification"}})
+    if (family.name == name) config["architectures"] = {type};
+}
+
+Result<> write_config(const MergeRequest& request, const Family& family, const Adapter& adapter) {
+  const auto head = adapter.tensors.find(saved_name(family.classifier, "weight"));
+  const std::size_t num_outputs =
+      head == adapter.tensors.end() ? 0 : static_cast<std::size_t>(head->second.shape.front());
   YMIR_TRY_ASSIGN(const std::string text, read_file(request.model + "/config.json", kMaxConfig));
   YMIR_TRY_ASSIGN(Json config, parse_json(text, {.max_bytes = kMaxConfig, .max_depth = 16}));
-  if (const auto& labels = adapter.notes.labels; !labels.empty()) {
-    Json names = Json::object(), numbers = Json::object();
-    for (std::size_t i = 0; i < labels.size(); ++i) {
-      names[std::to_string(i)] = labels[i];
-      numbers[labels[i]] = i;
-    }
-    config["id2label"] = names;
-    config["label2id"] = numbers;
-    config["num_labels"] = labels.size();
-  }
+  if (num_outputs > 0) describe_head(family, adapter.notes, num_outputs, config);
   return write_file(request.output + "/config.json", config.dump(2) + "\n");
 }
 
@@ -221,7 +241,7 @@ Result<Merged> merge_adapter(const MergeRequest& request) {
     output.add(pooler ? std::string(family.prefix) + name : name, view, values);
   }
   YMIR_TRY(make_folders(request.output));
-  YMIR_TRY(write_config(request, adapter));
+  YMIR_TRY(write_config(request, family, adapter));
   YMIR_TRY(copy_rest(request));
   YMIR_TRY(write_safetensors(request.output + "/model.safetensors", output.tensors));
   return Merged{merge.num_changed};

@@ -427,6 +427,33 @@ Result<PeftConfig> parse_peft_config(std::string_view text) {
   return config;
 }
 
+namespace {
+
+// PEFT wraps a model with learnt prompts once less, so its head's names are shorter in the file.
+constexpr std::string_view kPromptPrefix = "base_model.";
+
+TensorMap names_in_file(const PeftConfig& config, const TensorMap& tensors) {
+  if (config.kind != "prefix") return tensors;
+  TensorMap renamed;
+  for (const auto& [name, view] : tensors)
+    renamed[name.starts_with(kPrefix) ? std::string(kPromptPrefix) + name.substr(kPrefix.size())
+                                      : name] = view;
+  return renamed;
+}
+
+// The other way; files that have the longer names are read too.
+TensorMap names_in_memory(const PeftConfig& config, const TensorMap& tensors) {
+  if (config.kind != "prefix") return tensors;
+  TensorMap renamed;
+  for (const auto& [name, view] : tensors)
+    renamed[name.starts_with(kPromptPrefix) && !name.starts_with(kPrefix)
+                ? std::string(kPrefix) + name.substr(kPromptPrefix.size())
+                : name] = view;
+  return renamed;
+}
+
+}  // namespace
+
 Result<> write_adapter(const std::string& folder, const PeftConfig& config,
                        const TensorMap& tensors, const AdapterNotes& notes) {
   YMIR_TRY(config.validate());
@@ -437,7 +464,7 @@ Result<> write_adapter(const std::string& folder, const PeftConfig& config,
   fs::remove_all(fresh, error);
   YMIR_TRY(make_folders(fresh));
   YMIR_TRY(write_file(fresh + "/" + kConfigFile, peft_config_text(config)));
-  YMIR_TRY(write_safetensors(fresh + "/" + kTensorFile, tensors));
+  YMIR_TRY(write_safetensors(fresh + "/" + kTensorFile, names_in_file(config, tensors)));
   YMIR_TRY(write_file(fresh + "/" + kCardFile, card_text(config, notes)));
   std::map<std::string, std::string> hashes;
   for (const char* name : {kConfigFile, kTensorFile, kCardFile}) {
@@ -473,7 +500,7 @@ Result<Adapter> read_adapter(const std::string& folder) {
   if (!tensors) return annotate(std::move(tensors).error(), tensor_path);
   if (auto fits = check_tensors(adapter.config, *tensors); !fits)
     return annotate(std::move(fits).error(), tensor_path);
-  adapter.tensors = *std::move(tensors);
+  adapter.tensors = names_in_memory(adapter.config, *tensors);
   adapter.storage = std::move(storage);
   YMIR_TRY_ASSIGN(adapter.sha256, sha256_file(tensor_path));
 

@@ -65,6 +65,22 @@ TEST_F(AdapterFolder, ComesBackAsItWasWritten) {
   EXPECT_THAT(*read_file(folder + "/README.md"), HasSubstr("| accuracy (validation) | 0.8750 |"));
 }
 
+TEST_F(AdapterFolder, OfAPrefixNamesItsHeadAsPeftDoes) {
+  config.kind = "prefix";
+  config.virtual_tokens = 2;
+  config.token_dim = config.num_heads = config.num_layers = 1;
+  tensors = {{"prompt_embeddings", view_of(a, {2, 3})},
+             {saved_name("classifier", "weight"), view_of(head, {2, 4})}};
+
+  ASSERT_TRUE(write_adapter(folder, config, tensors, notes));
+
+  const auto file = SafetensorsFile::open(folder + "/adapter_model.safetensors");
+  ASSERT_TRUE(file);
+  EXPECT_TRUE(file->tensors().contains("base_model.classifier.weight"));
+  EXPECT_FALSE(file->tensors().contains("base_model.model.classifier.weight"));
+  EXPECT_EQ(read_adapter(folder)->tensors, tensors);
+}
+
 TEST_F(AdapterFolder, IsReplacedAsOneAndLeavesNothingBeside) {
   ASSERT_TRUE(write_adapter(folder, config, tensors, notes));
   const std::string first = read_adapter(folder)->sha256;
