@@ -12,6 +12,7 @@
 #include "ymir/tune/data/image_processor.h"
 #include "ymir/tune/model/backbone_image.h"
 #include "ymir/tune/model_files.h"
+#include "ymir/tune/petl/targets.h"
 
 namespace ymir::cli {
 namespace {
@@ -48,12 +49,23 @@ Result<> check_kind(const JobSpec& spec, const ModelConfig& model) {
   return Ok{};
 }
 
+// What the method asks of the model's layers.
+Result<> check_method(const MethodSpec& method, const ModelConfig& model) {
+  if (method.kind == "top_k" && method.layers > model.num_layers)
+    return Error{ErrorCode::kInvalidArgument, fmt::format("method.layers: {}, but the model has {}",
+                                                          method.layers, model.num_layers)};
+  if (method.kind != "lora") return Ok{};
+  const Family& family = family_of(model.family);
+  return check_targets(family, model.num_layers, target_modules(family, method));
+}
+
 Result<DataVerdict> check(const JobSpec& spec) {
   YMIR_TRY(check_folder(spec.model));
   YMIR_TRY_ASSIGN(const auto tokenizer, read_tokenizer(spec.model));
   YMIR_TRY_ASSIGN(const ModelFiles model,
                   read_model_files(spec.model, tokenizer.get(), cache_folder()));
   YMIR_TRY(check_kind(spec, model.config));
+  YMIR_TRY(check_method(spec.method, model.config));
   YMIR_TRY(check_weights(model));
   const DataRequest request = data_request(spec, model.config, "");
   if (request.image) YMIR_TRY(read_image_processor(spec.model, model.config));
@@ -66,6 +78,24 @@ Result<DataVerdict> check(const JobSpec& spec) {
 }
 
 }  // namespace
+
+std::vector<std::string> check_job_files(const JobSpec& spec) {
+  std::vector<std::string> faults;
+  if (const auto found = check_folder(spec.model); !found) faults.push_back(found.error().message);
+  for (const auto* files : {&spec.data.train, &spec.data.validation, &spec.data.test})
+    for (const std::string& file : *files) {
+      std::error_code failed;
+      const auto type = std::filesystem::status(file, failed).type();
+      if (type == std::filesystem::file_type::not_found) {
+        faults.push_back(file + ": no such file or folder");
+      } else if (type != std::filesystem::file_type::regular &&
+                 type != std::filesystem::file_type::directory) {
+        faults.push_back(file + ": " +
+                         (failed ? failed.message() : "is neither a file nor a folder"));
+      }
+    }
+  return faults;
+}
 
 DataVerdict check_job_data(const JobSpec& spec) {
   auto checked = check(spec);

@@ -40,9 +40,9 @@ void print_report(const JobInput& input, const DataVerdict* verdict) {
     return;
   }
   if (verdict->report) print(verdict->report->text());
-  if (!verdict->report)
-    for (const std::string& fault : verdict->faults)
-      std::fprintf(stderr, "%s: %s\n", input.file.c_str(), fault.c_str());
+  std::fflush(stdout);  // before what is wrong with it
+  for (const std::string& fault : verdict->faults)
+    std::fprintf(stderr, "%s\n", placed(input, fault).c_str());
   if (verdict->faults.empty())
     print(fmt::format("{}: good; {} steps an epoch, at most {} steps\n", input.file,
                       verdict->facts.steps_per_epoch, verdict->facts.total_steps));

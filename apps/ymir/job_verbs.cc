@@ -7,6 +7,7 @@
 #include <ctime>
 #include <memory>
 #include <set>
+#include <tuple>
 
 #include "apps/ymir/data_check.h"
 #include "apps/ymir/job_input.h"
@@ -109,6 +110,32 @@ struct SubmitOptions {
   bool wait = false, hold = false, dry_run = false;
 };
 
+// What the daemon found wrong, where it stands in the files as they were given: it has read the
+// resolved ones.
+int tell_refusal(const Globals& globals, const std::vector<JobInput>& inputs,
+                 const std::string& body) {
+  const auto json = parse_json(body);
+  std::vector<JobInput> faulty = inputs;
+  std::size_t found = 0;
+  if (json && json->is_object())
+    for (const Json& error : json->value("error", Json::object()).value("errors", Json::array()))
+      for (JobInput& input : faulty) {
+        if (error.value("file", "") != input.file) continue;
+        JobFault fault{1, 1, error.value("param", ""), error.value("message", ""),
+                       error.value("code", "")};
+        if (const auto place = input.places.find(fault.key); place != input.places.end())
+          std::tie(fault.line, fault.column) = std::pair(place->second.line, place->second.column);
+        input.faults.push_back(std::move(fault));
+        ++found;
+        break;
+      }
+  if (found == 0) return tell(globals, kUsage, "ymird refused the job files: " + body);
+  constexpr const char* kMessage = "nothing was submitted";
+  if (globals.json) return tell_faults(globals, kUsage, kMessage, faults_json(faulty));
+  for (const JobInput& input : faulty) print_faults(input);
+  return tell(globals, kUsage, kMessage);
+}
+
 int submit(const Globals& globals, const SubmitOptions& options) {
   int exit = kDone;
   const auto inputs = read_good_jobs(globals, options.files, &exit);
@@ -119,7 +146,7 @@ int submit(const Globals& globals, const SubmitOptions& options) {
       const DataVerdict verdict = check_job_data(input.spec);
       for (const std::string& fault : verdict.faults) {
         faults.push_back({{"file", input.file}, {"message", fault}});
-        if (!globals.json) std::fprintf(stderr, "%s: %s\n", input.file.c_str(), fault.c_str());
+        if (!globals.json) std::fprintf(stderr, "%s\n", placed(input, fault).c_str());
       }
       if (!verdict.faults.empty()) continue;
       const std::string text = write_job_file(input.spec);
@@ -131,6 +158,7 @@ int submit(const Globals& globals, const SubmitOptions& options) {
     return tell_faults(globals, kUsage, "faults in the data, nothing was submitted",
                        canonical(faults));
   }
+  if (!files_are_there(globals, *inputs, &exit)) return exit;
   const auto client = connect(globals);
   if (!client) return tell_service(globals, client.error());
   Json jobs = Json::array();
@@ -142,6 +170,7 @@ int submit(const Globals& globals, const SubmitOptions& options) {
       sha256(fmt::format("{} {} {}", body, getpid(), to_seconds(wall_clock()))).substr(0, 40);
   auto answer = client->post("/v1/jobs", body, "application/json", key);
   if (!answer) answer = client->post("/v1/jobs", body, "application/json", key);
+  if (answer && answer->status == 422) return tell_refusal(globals, *inputs, answer->body);
   const auto created = body_of(std::move(answer));
   if (!created) return tell_service(globals, created.error());
   const auto json = parse_json(*created);

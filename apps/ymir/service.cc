@@ -33,7 +33,9 @@ Result<HttpClient> connect(const Globals& globals, double timeout) {
 
 int tell_service(const Globals& globals, const Error& error) {
   std::string hint;
-  if (error.code == ErrorCode::kUnavailable)
+  if (error.message.starts_with("read_only"))
+    hint = "free some space and submit again; what was submitted goes on";
+  else if (error.code == ErrorCode::kUnavailable)
     hint = "is the daemon running? `ymir serve` starts it; --state or --server say where it is";
   if (error.code == ErrorCode::kNotFound) hint = "`ymir ls` lists the jobs";
   return tell(globals, error, hint);

@@ -5,7 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <set>
 #include <thread>
 
 #include "apps/ymir/job_input.h"
@@ -20,6 +22,8 @@
 
 namespace ymir::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 std::vector<std::string> common_arguments(int threads) {
   const int cores = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
@@ -39,7 +43,8 @@ constexpr const char* kBuildHint =
     "build it: cmake --preset release && cmake --build --preset release --target ymir_programs";
 
 int run_worker(const Globals& globals, std::vector<std::string> arguments, const std::string& out,
-               const std::vector<TrainedJob>& jobs) {
+               const std::vector<TrainedJob>& jobs,
+               const std::function<std::string(const std::string&)>& placed = {}) {
   catch_interrupt();
   auto worker = WorkerProcess::start(globals, std::move(arguments));
   if (!worker) return tell(globals, worker.error(), kBuildHint);
@@ -48,9 +53,10 @@ int run_worker(const Globals& globals, std::vector<std::string> arguments, const
   std::vector<std::string> files;
   for (const TrainedJob& job : jobs)
     if (jobs.size() > 1 && !job.file.empty()) files.push_back(job.name + " is " + job.file);
-  const int exit = worker->follow(
-      [&view](const std::string& line) { view.show(line); },
-      "`ymir train --resume " + out + "` goes on from the last checkpoint", join(files, ", "));
+  const int exit =
+      worker->follow([&view](const std::string& line) { view.show(line); },
+                     "`ymir train --resume " + out + "` goes on from the last checkpoint",
+                     join(files, ", "), placed);
   view.finish();
   if (globals.quiet || globals.json) return exit;
   if (jobs.size() > 1 && (exit == kDone || exit == kFailed)) print("\n" + view.summary());
@@ -61,7 +67,6 @@ int run_worker(const Globals& globals, std::vector<std::string> arguments, const
 
 // The job of this folder, or those of the folders in it.
 std::vector<TrainedJob> jobs_to_resume(const std::string& folder) {
-  namespace fs = std::filesystem;
   std::error_code failed;
   if (fs::exists(folder + "/job.json", failed)) return {{"", "", folder}};
   std::vector<TrainedJob> jobs;
@@ -81,12 +86,10 @@ std::optional<std::vector<TrainedJob>> jobs_to_train(const Globals& globals,
   for (const JobInput& input : inputs) {
     const std::string& name = input.spec.name;
     const auto same = std::ranges::find(jobs, name, &TrainedJob::name);
-    if (same != jobs.end() || (inputs.size() > 1 && (name == "." || name == ".."))) {
+    if (same != jobs.end()) {
       *exit = tell(globals, kUsage,
-                   same == jobs.end()
-                       ? fmt::format("{}: the job's folder can't be called {}", input.file, name)
-                       : fmt::format("{} and {} both name their job {}, and so its folder",
-                                     same->file, input.file, name),
+                   fmt::format("{} and {} both name their job {}, and so its folder", same->file,
+                               input.file, name),
                    "set `name` in the job file");
       return std::nullopt;
     }
@@ -95,14 +98,58 @@ std::optional<std::vector<TrainedJob>> jobs_to_train(const Globals& globals,
   return jobs;
 }
 
+// The folders and files that a training begins with, taken back when it is refused: those that were
+// not there before.
+class FirstFiles {
+ public:
+  explicit FirstFiles(const std::vector<TrainedJob>& jobs) {
+    for (const TrainedJob& job : jobs) {
+      fs::path folder = fs::path(job.out).lexically_normal();
+      if (!folder.has_filename()) folder = folder.parent_path();
+      for (const char* name : {"spec.json", "job.yaml", "job.json", "metrics.jsonl"})
+        note(folder / name);
+      for (; !folder.empty() && folder.has_filename(); folder = folder.parent_path()) note(folder);
+    }
+  }
+  // Only what is empty by then: the longest paths first.
+  void take_back() const {
+    std::error_code ignored;
+    for (auto path = new_.rbegin(); path != new_.rend(); ++path) fs::remove(*path, ignored);
+  }
+
+ private:
+  void note(const fs::path& path) {
+    std::error_code failed;
+    if (fs::symlink_status(path, failed).type() == fs::file_type::not_found) new_.insert(path);
+  }
+  std::set<fs::path> new_;  // a folder before what is in it
+};
+
 // What the worker reads, and what a person reads later.
 Result<> write_specs(const std::vector<JobInput>& inputs, const std::vector<TrainedJob>& jobs) {
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    std::error_code ignored;
+    if (fs::exists(jobs[i].out + "/checkpoint", ignored))
+      return Error{
+          ErrorCode::kInvalidArgument,
+          "the folder holds a training already; resume it, or name another: " + jobs[i].out};
+  }
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     YMIR_TRY(make_folders(jobs[i].out));
     YMIR_TRY(write_file(jobs[i].out + "/spec.json", encode(inputs[i].spec)));
     YMIR_TRY(write_file(jobs[i].out + "/job.yaml", write_job_file(inputs[i].spec)));
   }
   return Ok{};
+}
+
+// A worker's refusal, a fault a line, with the places in the job file; of several jobs it names the
+// job itself.
+std::string placed_in(const std::vector<JobInput>& inputs, const std::string& faults) {
+  if (inputs.size() != 1) return faults;
+  std::vector<std::string> lines;
+  for (const std::string_view line : split(faults, '\n'))
+    lines.push_back(placed(inputs.front(), std::string(line)));
+  return join(lines, "\n");
 }
 
 int train(const Globals& globals, const TrainOptions& options) {
@@ -120,15 +167,22 @@ int train(const Globals& globals, const TrainOptions& options) {
   int exit = kDone;
   const auto inputs = read_good_jobs(globals, options.files, &exit);
   if (!inputs) return exit;
+  if (!files_are_there(globals, *inputs, &exit)) return exit;
   const auto jobs = jobs_to_train(globals, *inputs, options.out, &exit);
   if (!jobs) return exit;
-  if (const auto written = write_specs(*inputs, *jobs); !written)
+  const FirstFiles first(*jobs);
+  if (const auto written = write_specs(*inputs, *jobs); !written) {
+    first.take_back();
     return tell(globals, written.error());
+  }
   arguments.emplace_back("--train");
   for (const TrainedJob& job : *jobs) arguments.push_back(job.out + "/spec.json");
   arguments.emplace_back("--out");
   for (const TrainedJob& job : *jobs) arguments.push_back(job.out);
-  return run_worker(globals, std::move(arguments), options.out, *jobs);
+  exit = run_worker(globals, std::move(arguments), options.out, *jobs,
+                    [&](const std::string& fault) { return placed_in(*inputs, fault); });
+  if (exit == kUsage) first.take_back();
+  return exit;
 }
 
 // --- eval ---

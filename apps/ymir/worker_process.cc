@@ -67,7 +67,8 @@ void WorkerProcess::diagnose(const std::string& line) {
 }
 
 int WorkerProcess::follow(const std::function<void(const std::string&)>& line,
-                          const std::string& hint, const std::string& about_faults) {
+                          const std::string& hint, const std::string& about_faults,
+                          const std::function<std::string(const std::string&)>& placed) {
   bool asked = false;
   while (output_.fd() >= 0 || diagnostics_.fd() >= 0) {
     std::array<pollfd, 2> fds{pollfd{output_.fd(), POLLIN, 0},
@@ -88,8 +89,11 @@ int WorkerProcess::follow(const std::function<void(const std::string&)>& line,
     return tell(globals_, kInterrupted, "interrupted", hint);
   if (!code) return tell(globals_, kFailed, "the worker ended by " + how, hint);
   if (*code != kDone && !last_error_.empty())
-    return tell(globals_, static_cast<ExitCode>(*code), last_error_,
-                *code == kUsage ? about_faults : "");
+    return tell(globals_, static_cast<ExitCode>(*code),
+                *code == kUsage && placed ? placed(last_error_) : last_error_,
+                *code == kUsage    ? about_faults
+                : *code == kFailed ? hint
+                                   : "");
   return static_cast<int>(*code);
 }
 

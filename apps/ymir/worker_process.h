@@ -20,9 +20,11 @@ class WorkerProcess {
 
   // Gives each line of its standard output to `line` until it has ended or `interrupted`, which
   // asks it to save and end. Returns its exit code; what went wrong is told. `hint`: what to do
-  // when it died; `about_faults`: what else to know when its input is wrong.
+  // when it died; `about_faults`: what else to know when its input is wrong; `placed`: what it
+  // says is wrong with it, with the place where that stands.
   int follow(const std::function<void(const std::string&)>& line, const std::string& hint,
-             const std::string& about_faults = "");
+             const std::string& about_faults = "",
+             const std::function<std::string(const std::string&)>& placed = {});
 
  private:
   WorkerProcess(const Globals& globals, ChildProcess child, int output, int diagnostics)

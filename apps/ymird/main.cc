@@ -120,8 +120,12 @@ Result<> serve(const Flags& flags, int signals) {
   backend.stopping = [&stop] { return stop.stop_requested(); };
   backend.submit = [submit = backend.submit, &reserve](std::vector<JobSpec> specs,
                                                        bool held) -> Result<std::vector<JobId>> {
-    if (reserve.low())
-      return Error{ErrorCode::kUnavailable, "read_only: the disk of the state folder is full"};
+    if (reserve.low()) {
+      const std::string why =
+          "read_only: the disk of the state folder is full: less than 5 % or 1 GiB is free";
+      log::warning("a submission was refused: {}", why);
+      return Error{ErrorCode::kUnavailable, why};
+    }
     return submit(std::move(specs), held);
   };
   Api api(std::move(backend));
@@ -136,8 +140,12 @@ Result<> serve(const Flags& flags, int signals) {
   std::thread watcher([&] { wait_for_signals(signals, *world, stop, flags.drain); });
   watcher.detach();  // reads the signals until the program ends
   auto ended = controller->run(stop.get_token());
-  if (!ended && reserve.low()) reserve.free();
-  if (!ended) log::error("{}", ended.error().message);
+  const bool full = !ended && reserve.low();
+  if (full) reserve.free();
+  if (!ended)
+    log::error(
+        "{}{}", ended.error().message,
+        full ? "; free some space and start ymird again: it goes on from what is in the log" : "");
   // Nothing is left to be saved, and threads still use what stands here: leave without unwinding.
   ::_exit(ended ? 0 : exit_code(ended.error().code));
 }

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "ymir/base/file.h"
 #include "ymir/base/json.h"
 #include "ymir/tune/checkpoint/safetensors.h"
 #include "ymir/tune/trainer/tiny_models.h"
@@ -228,6 +229,38 @@ TEST_F(Program, SaysWhatAKindNeeds) {
               ::testing::HasSubstr("lm needs a decoder"));
   EXPECT_THAT(told("task: {kind: classify}\ndata: {train: rows.csv, format: idx}\n"),
               ::testing::HasSubstr("idx holds images, the model reads text"));
+}
+
+TEST_F(Program, ARefusedTrainingLeavesNothingBehind) {
+  write_tiny_family("bert", at.path("model"));
+  write("one.csv", "text,label\nw1 w2,a\nw3,a\nw4,a\nw5,a\n");
+  const std::string job = write("job.yaml",
+                                "backbone: {model: model}\ntask: {kind: classify}\n"
+                                "data: {train: one.csv, validation: one.csv}\n");
+
+  const Ended ended = ymir("train --threads 1 " + job + " --out " + at.path("deep/run"));
+
+  EXPECT_EQ(ended.code, 2) << ended.output;
+  EXPECT_THAT(ended.output, ::testing::HasSubstr(job + ":3:15: data.train: "));
+  EXPECT_THAT(ended.output, ::testing::HasSubstr("a classifier needs two"));
+  EXPECT_FALSE(std::filesystem::exists(at.path("deep")));
+}
+
+TEST_F(Program, ARefusedTrainingLeavesAnEarlierOneAsItWas) {
+  write_tiny_family("bert", at.path("model"));
+  write("rows.csv", "text,label\nw1 w2,a\nw3,b\nw4,a\nw5,b\n");
+  const std::string job = write("job.yaml",
+                                "backbone: {model: model}\ntask: {kind: classify}\n"
+                                "data: {train: rows.csv, validation: rows.csv}\n");
+  ASSERT_TRUE(make_folders(at.path("run/checkpoint")));
+  write("run/job.yaml", "of another job\n");
+
+  const Ended ended = ymir("train --threads 1 " + job + " --out " + at.path("run"));
+
+  EXPECT_EQ(ended.code, 2) << ended.output;
+  EXPECT_THAT(ended.output, ::testing::HasSubstr("holds a training already"));
+  EXPECT_EQ(testing::bytes_of(at.path("run/job.yaml")), "of another job\n");
+  EXPECT_FALSE(std::filesystem::exists(at.path("run/spec.json")));
 }
 
 struct SharedSet {

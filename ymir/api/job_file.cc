@@ -117,10 +117,12 @@ void read_name(Reading& r, const YamlNode& node) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
            c == '_' || c == '-';
   });
-  if (good)
-    r.spec.name = name;
-  else
+  if (!good)
     r.values.fault(node, "may hold letters, digits, . _ -", "range");
+  else if (name == "." || name == "..")  // results lie in folders of this name
+    r.values.fault(node, fmt::format("may not be \"{}\"", name), "range");
+  else
+    r.spec.name = name;
 }
 
 void read_kind(Reading& r, const YamlNode& node) {
@@ -411,17 +413,29 @@ constexpr Key kKeys[] = {
     {"sharing.explore", [](R& r, N& n) { r.values.boolean(n, r.spec.sharing.explore); }},
     {"checkpoint.every", read_checkpoint},
     {"seed", read_seed},
-    {"output.dir", [](R& r, N& n) { r.values.path(n, r.spec.output_dir); }},
 };
 
 // Keys of the job file that this version does not have: refused by name, never ignored.
 constexpr std::string_view kLater[] = {
-    "backbone.revision",   "backbone.tokenizer",   "task.range",
-    "method.from",         "train.micro_batch",    "train.recompute",
-    "stop.plateau",        "stop.at_solo_quality", "on_deadline",
-    "resources.gpu_types", "resources.pipeline",   "resources.budget",
-    "sharing.noise",       "checkpoint.keep",      "output.merged",
-    "output.names",        "output.keep_vector",   "notify",
+    "backbone.revision",
+    "backbone.tokenizer",
+    "task.range",
+    "method.from",
+    "train.micro_batch",
+    "train.recompute",
+    "stop.plateau",
+    "stop.at_solo_quality",
+    "on_deadline",
+    "resources.gpu_types",
+    "resources.pipeline",
+    "resources.budget",
+    "sharing.noise",
+    "checkpoint.keep",
+    "output.dir",
+    "output.merged",
+    "output.names",
+    "output.keep_vector",
+    "notify",
 };
 
 const Key* find_key(std::string_view path) {
@@ -600,12 +614,13 @@ void check_gpus(Reading& r) {
         fault(node,
               fmt::format("{} lies outside min {} and max {}", size, spec.min_gpus, spec.max_gpus));
     }
-  const int slots = r.options.num_slots;
-  if (slots == 0) return;
-  if (spec.min_gpus > slots) {
+  const int slots = r.options.num_slots, most = slots > 0 ? slots : r.options.most_slots;
+  if (most == 0) return;
+  if (spec.min_gpus > most) {
     if (const auto* node = first_seen(r, {"resources.gpus.min", "resources.gpus.sizes"}, key))
-      fault(node, fmt::format("min {}, but the pool has {}", spec.min_gpus, slots));
-  } else if (spec.max_gpus > slots) {
+      fault(node, fmt::format("min {}, but the {} has {}", spec.min_gpus,
+                              slots > 0 ? "pool" : "machine", most));
+  } else if (slots > 0 && spec.max_gpus > slots) {
     if (const auto* node = first_seen(r, {"resources.gpus.max", "resources.gpus.sizes"}, key))
       fault(node, fmt::format("max {}, but the pool has {}", spec.max_gpus, slots));
   }
@@ -685,7 +700,7 @@ void resolve(Reading& r) {
     spec.name = std::filesystem::path(r.options.file).stem().string().substr(0, 64);
     for (char& c : spec.name)
       if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_' && c != '-') c = '-';
-    if (spec.name.empty()) spec.name = "job";
+    if (spec.name.empty() || spec.name == "." || spec.name == "..") spec.name = "job";
   }
   if (spec.data.validation.empty() && !r.has("data.val_fraction")) spec.data.val_fraction = 0.1;
   if (r.has("stop.max_steps")) spec.stop.max_epochs = 0;
@@ -720,13 +735,16 @@ JobFileResult read_job_file(std::string_view text, const JobFileOptions& options
     result.faults.push_back({1, 1, "", "expected a map of keys, e.g. \"backbone:\"", "type"});
   }
   order_faults(result.faults);
+  for (const auto& [key, value] : reading.seen)
+    result.places.emplace(key, JobFilePlace{value.line, value.column});
   result.spec = std::move(reading.spec);
   return result;
 }
 
 std::string to_string(const JobFault& fault, std::string_view file) {
-  return fmt::format("{}:{}:{}: {}{}{} [{}]", file, fault.line, fault.column, fault.key,
-                     fault.key.empty() ? "" : ": ", fault.text, fault.code);
+  return fmt::format("{}:{}:{}: {}{}{} [{}]", printable(file), fault.line, fault.column,
+                     printable(fault.key), fault.key.empty() ? "" : ": ", printable(fault.text),
+                     fault.code);
 }
 
 }  // namespace ymir

@@ -3,6 +3,7 @@
 // in the table of job_file.cc, a line in write_job_file, a test. Pure, any thread.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,13 +20,20 @@ struct JobFileOptions {
   std::string owner{};            // who submits; the default trust domain is private:<owner>
   std::vector<std::string> trust_domains{};  // further domains that the owner is a member of
   int num_slots = 0;                         // GPUs (or CPU slots) of the pool; 0 = not known
-  Time now{};                                // for deadlines
+  int most_slots = 0;  // a pool is not known, but none has more than these; 0 = any number
+  Time now{};          // for deadlines
+};
+
+// Where something stands in the file, both from 1; columns count characters.
+struct JobFilePlace {
+  int line = 1, column = 1;
 };
 
 struct JobFileResult {
   JobSpec spec{};                    // complete only when there is no fault
   std::vector<JobFault> faults{};    // by position, at most kMaxJobFaults
   std::vector<std::string> notes{};  // worth knowing, no fault
+  std::map<std::string, JobFilePlace, std::less<>> places{};  // of each known key's value
 };
 
 inline constexpr std::size_t kMaxJobFaults = 50;

@@ -164,6 +164,9 @@ std::vector<BadFile> key_faults() {
       {"NewerVersion",
        small_and("ymir: 2\n"),
        {"job.yaml:4:7: ymir: version 2 is newer than this program (knows 1) [version]"}},
+      {"KeyThatSpeaksToTheTerminal",
+       small_and("\"\\e[31mred\": 1\n"),
+       {"job.yaml:4:1: \\x1B[31mred: unknown key [unknown_key]"}},
       {"NullValue",
        small_and("seed:\n"),
        {"job.yaml:4:1: seed: has no value; leave the key out or give one [type]"}},
@@ -199,6 +202,13 @@ std::vector<BadFile> value_faults() {
       {"Name",
        small_and("name: a/b\n"),
        {"job.yaml:4:7: name: may hold letters, digits, . _ - [range]"}},
+      {"NameOfTheFolderAbove",
+       small_and("name: ..\n"),
+       {"job.yaml:4:7: name: may not be \"..\" [range]"}},
+      {"OutputElsewhere",
+       small_and("output: {dir: ../../etc}\n"),
+       {"job.yaml:4:10: output.dir: is not available in this version; leave it out "
+        "[not_available]"}},
       {"UnknownMethod",
        small_and("method: {kind: qlora}\n"),
        {"job.yaml:4:16: method.kind: qlora is not supported; known: lora, bottleneck, prefix, "
@@ -325,7 +335,6 @@ sharing: {allow: true, trust_domain: team-a, modes: temporal, give: false,
   max_wait_for_partner: 4m, explore: true}
 checkpoint: {every: 30s}
 seed: 9007199254740991
-output: {dir: out}
 )";
 
 constexpr const char* kLanguage = R"(backbone: {model: llama}
@@ -384,7 +393,6 @@ TEST(JobFile, EveryKeyArrivesInTheSpec) {
   EXPECT_EQ(format_time(*spec.deadline), "2027-01-15T18:00:00Z");
   EXPECT_THAT(spec.sizes, ElementsAre(1, 2, 4));
   EXPECT_FALSE(spec.sharing.spatial);
-  EXPECT_EQ(spec.output_dir, "/home/user/out");
 }
 
 TEST(JobFile, TheResolvedFileReadsBackTheSameInAnotherFolder) {
@@ -398,6 +406,31 @@ TEST(JobFile, TheResolvedFileReadsBackTheSameInAnotherFolder) {
     EXPECT_TRUE(again.faults.empty()) << to_string(again.faults.front(), "resolved");
     EXPECT_EQ(write_job_file(again.spec), resolved);
   }
+}
+
+TEST(JobFile, MoreGpusThanTheMachineHasAreRefusedWhereNoPoolIsKnown) {
+  JobFileOptions here = options();
+  here.num_slots = 0;
+  here.most_slots = 2;
+  const auto with = [&](const char* gpus) {
+    return read_job_file(small_and("resources: {gpus: " + std::string(gpus) + "}\n"), here).faults;
+  };
+
+  const auto faults = with("{min: 3}");
+
+  ASSERT_EQ(faults.size(), 1u);
+  EXPECT_EQ(to_string(faults.front(), "job.yaml"),
+            "job.yaml:4:25: resources.gpus.min: min 3, but the machine has 2 [range]");
+  EXPECT_TRUE(with("{min: 2, max: 8}").empty()) << "more on another machine";
+}
+
+TEST(JobFile, SaysWhereEachKeyStands) {
+  const auto read = read_job_file(small_and("train: {batch: 16}\n"), options());
+
+  ASSERT_TRUE(read.places.contains("train.batch"));
+  EXPECT_EQ(read.places.at("train.batch").line, 4);
+  EXPECT_EQ(read.places.at("train.batch").column, 16);
+  EXPECT_FALSE(read.places.contains("train.lr"));
 }
 
 TEST(JobFile, JsonIsAJobFileToo) {

@@ -164,10 +164,6 @@ std::string write_job_file(const JobSpec& spec) {
   w.line("every", fmt::format("{}s", spec.checkpoint_every.count()));
   w.top();
   w.line("seed", spec.seed);
-  if (!spec.output_dir.empty()) {
-    w.section("output");
-    w.line("dir", quoted(spec.output_dir));
-  }
   return w.take();
 }
 

@@ -70,6 +70,12 @@ Error file_error(const std::string& path, const char* what, int error) {
 }
 
 Result<std::string> read_file(const std::string& path, std::size_t max_bytes) {
+  // A named pipe that nobody writes to would hold the caller for ever; a shell's <(...) has a
+  // writer and lies in /dev/fd.
+  struct stat before{};
+  if (::stat(path.c_str(), &before) == 0 && S_ISFIFO(before.st_mode) &&
+      !path.starts_with("/dev/fd/") && !path.starts_with("/proc/") && path != "/dev/stdin")
+    return Error{ErrorCode::kInvalidArgument, path + ": is a named pipe, not a file"};
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (fd.get() < 0) return failed(path, "cannot open");
   struct stat info{};

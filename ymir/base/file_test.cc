@@ -1,6 +1,7 @@
 #include "ymir/base/file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <filesystem>
@@ -41,6 +42,20 @@ TEST_F(Files, AnUncommittedAtomicFileLeavesTheOldOneAndNoTrace) {
 
   EXPECT_EQ(*read_file(folder + "/a"), "old");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+}
+
+TEST_F(Files, ANamedPipeIsRefusedAndNotWaitedFor) {
+  const std::string pipe = folder + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+
+  const auto read = read_file(pipe);
+  const auto mapped = MappedFile::open(pipe);
+
+  ASSERT_FALSE(read);
+  ASSERT_FALSE(mapped);
+  EXPECT_EQ(read.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(read.error().message, pipe + ": is a named pipe, not a file");
+  EXPECT_EQ(mapped.error().code, ErrorCode::kInvalidArgument);
 }
 
 TEST_F(Files, AMappedFileShowsTheBytesAndAnEmptyOneNone) {

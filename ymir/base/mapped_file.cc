@@ -16,7 +16,8 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   const auto failed = [&path](const char* what, int error) {
     return file_error(path, what, error);
   };
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A named pipe is refused below, not waited for.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return failed("cannot open", errno);
   struct stat info{};
   const bool known = ::fstat(fd, &info) == 0;

@@ -202,8 +202,7 @@ bool Controller::credible(const EventBody& body) const {
         using T = std::decay_t<decltype(e)>;
         if constexpr (std::is_same_v<T, CheckpointCommitted>)
           return below(e.job, e.path) && below(e.job, e.adapter);
-        if constexpr (std::is_same_v<T, JobFinished>)
-          return below(e.job, e.adapter) || state_.jobs.at(e.job).spec.output_dir != "";
+        if constexpr (std::is_same_v<T, JobFinished>) return below(e.job, e.adapter);
         return !(std::is_same_v<T, DaemonStarted> || std::is_same_v<T, DataCheckStarted> ||
                  std::is_same_v<T, PlanAdopted> || std::is_same_v<T, RoundSkipped> ||
                  std::is_same_v<T, RunRequested> || std::is_same_v<T, RunKept> ||

@@ -12,6 +12,7 @@
 #include "ymir/base/file.h"
 #include "ymir/base/hash.h"
 #include "ymir/base/json.h"
+#include "ymir/base/leftovers.h"
 #include "ymir/base/text.h"
 
 namespace ymir {
@@ -452,16 +453,8 @@ TensorMap names_in_memory(const PeftConfig& config, const TensorMap& tensors) {
   return renamed;
 }
 
-}  // namespace
-
-Result<> write_adapter(const std::string& folder, const PeftConfig& config,
-                       const TensorMap& tensors, const AdapterNotes& notes) {
-  YMIR_TRY(config.validate());
-  YMIR_TRY(check_tensors(config, tensors));
-  const std::string base = folder.ends_with('/') ? folder.substr(0, folder.size() - 1) : folder;
-  const std::string fresh = fmt::format("{}.tmp{}", base, ::getpid());
-  std::error_code error;
-  fs::remove_all(fresh, error);
+Result<> write_files(const std::string& fresh, const PeftConfig& config, const TensorMap& tensors,
+                     const AdapterNotes& notes) {
   YMIR_TRY(make_folders(fresh));
   YMIR_TRY(write_file(fresh + "/" + kConfigFile, peft_config_text(config)));
   YMIR_TRY(write_safetensors(fresh + "/" + kTensorFile, names_in_file(config, tensors)));
@@ -470,7 +463,25 @@ Result<> write_adapter(const std::string& folder, const PeftConfig& config,
   for (const char* name : {kConfigFile, kTensorFile, kCardFile}) {
     YMIR_TRY_ASSIGN(hashes[name], sha256_file(fresh + "/" + name));
   }
-  YMIR_TRY(write_file(fresh + "/" + kNotesFile, notes_text(notes, hashes)));
+  return write_file(fresh + "/" + kNotesFile, notes_text(notes, hashes));
+}
+
+}  // namespace
+
+Result<> write_adapter(const std::string& folder, const PeftConfig& config,
+                       const TensorMap& tensors, const AdapterNotes& notes) {
+  YMIR_TRY(config.validate());
+  YMIR_TRY(check_tensors(config, tensors));
+  const std::string base = folder.ends_with('/') ? folder.substr(0, folder.size() - 1) : folder;
+  const fs::path place(base);
+  remove_leftovers(place.has_parent_path() ? place.parent_path().string() : ".",
+                   place.filename().string() + ".tmp");  // a user may keep other files here
+  const std::string fresh = fmt::format("{}.tmp{}", base, ::getpid());
+  std::error_code error;
+  if (const auto written = write_files(fresh, config, tensors, notes); !written) {
+    fs::remove_all(fresh, error);
+    return written;
+  }
   // A folder can't be renamed over another: the old one steps aside first.
   const std::string old = fmt::format("{}.old{}", base, ::getpid());
   fs::remove_all(old, error);
@@ -478,7 +489,12 @@ Result<> write_adapter(const std::string& folder, const PeftConfig& config,
     fs::rename(base, old, error);
     if (error) return Error{ErrorCode::kUnavailable, base + ": " + error.message()};
   }
-  YMIR_TRY(commit_folder(fresh, base));
+  const auto committed = commit_folder(fresh, base);
+  if (!committed) {  // the old one comes back
+    fs::remove_all(fresh, error);
+    if (fs::exists(old, error)) fs::rename(old, base, error);
+    return committed;
+  }
   fs::remove_all(old, error);
   return Ok{};
 }

@@ -24,6 +24,8 @@ class FaultList {
   void add(const FaultList& other);
   bool empty() const { return counts_.empty(); }
   std::int64_t count(const std::string& kind) const;
+  // Whether the text of one more would be shown, so that the others need none.
+  bool keeps(const std::string& kind) const { return count(kind) < kKeptOfAKind; }
   const std::vector<DataFault>& kept() const { return kept_; }
   // In the order found, and after the last of a kind "file: 35 more rows: kind".
   std::vector<std::string> messages() const;

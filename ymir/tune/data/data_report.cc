@@ -52,7 +52,6 @@ std::string DataReport::text() const {
   }
   append_label_table(*this, out);
   for (const std::string& line : warnings.messages()) out += "warning: " + line + "\n";
-  for (const std::string& line : faults.messages()) out += line + "\n";
   return out;
 }
 

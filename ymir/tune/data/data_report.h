@@ -32,7 +32,7 @@ struct DataReport {
   FaultList warnings{};  // worth a look
 
   bool usable() const { return faults.empty(); }
-  std::string text() const;  // for people: the table, then warnings, then faults
+  std::string text() const;  // for people: the table, then warnings
   std::string json() const;
 };
 

@@ -37,13 +37,15 @@ std::string normalised(std::string_view text) {
   return out.empty() ? std::string(text) : out;
 }
 
-// The numbers of the labels of a row, which the reader has joined to one text.
-Result<std::vector<std::int32_t>> label_set(const LabelTable& table, const std::string& joined) {
+// The numbers of the labels of a row, which the reader has joined to one text; `explain`: an error
+// says what is wrong, which takes long where there are many labels.
+Result<std::vector<std::int32_t>> label_set(const LabelTable& table, const std::string& joined,
+                                            bool explain) {
   std::vector<std::int32_t> numbers;
   if (joined.empty()) return numbers;
   for (const std::string_view label : split(joined, kLabelJoint)) {
     const auto number = table.class_of(label);
-    if (!number) return refused(table.unknown(label));
+    if (!number) return refused(explain ? table.unknown(label) : "");
     numbers.push_back(*number);
   }
   std::ranges::sort(numbers);
@@ -70,7 +72,12 @@ RowSet empty_like(const RowSet& set) {
 void resolve_labels(const DataRequest& request, const LabelTable& table, RowSet& set,
                     DataReport& report) {
   if (request.kind == TaskKind::kLanguageModel) return;  // its labels are its tokens
+  if (request.kind != TaskKind::kRegress && table.names().empty()) {
+    set.rows.clear();  // that no training row has a label is told already
+    return;
+  }
   const RowStore& store = *set.store;
+  constexpr const char* kUnknown = "unknown label";
   std::vector<std::uint32_t> good;
   for (const std::uint32_t row : set.rows) {
     const RowFacts& facts = store.facts(row);
@@ -87,9 +94,10 @@ void resolve_labels(const DataRequest& request, const LabelTable& table, RowSet&
         continue;
       }
     } else if (request.kind == TaskKind::kMultiLabel) {
-      const auto labels = label_set(table, store.labels()[static_cast<std::size_t>(facts.label)]);
+      const auto labels = label_set(table, store.labels()[static_cast<std::size_t>(facts.label)],
+                                    report.faults.keeps(kUnknown));
       if (!labels) {
-        fault("unknown label", labels.error().message);
+        fault(kUnknown, labels.error().message);
         continue;
       }
       set.label_sets.push_back(*labels);
@@ -97,7 +105,7 @@ void resolve_labels(const DataRequest& request, const LabelTable& table, RowSet&
       const std::string& text = store.labels()[static_cast<std::size_t>(facts.label)];
       const auto number = table.class_of(text);
       if (!number) {
-        fault("unknown label", table.unknown(text));
+        fault(kUnknown, report.faults.keeps(kUnknown) ? table.unknown(text) : "");
         continue;
       }
       set.classes.push_back(*number);

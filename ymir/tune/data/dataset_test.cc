@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <filesystem>
 #include <set>
 
@@ -68,6 +69,37 @@ TEST_F(TextTask, DeclaredLabelsAreMatchedByNameOrByPlace) {
   EXPECT_THAT(short_lines(by_name.report.faults),
               ElementsAre("b.csv:4:4: label \"4\" is not one of 2 known labels (negative, "
                           "positive)"));
+}
+
+TEST_F(TextTask, TextsInPlaceOfLabelsAreToldAtOnceHoweverManyThereAre) {
+  // Swapped columns: every row has a label of its own, and no label of the validation is known.
+  std::string train = "text,label\n", validation = train;
+  for (int i = 0; i < 50'000; ++i) {
+    train += "a,the text of row " + std::to_string(i) + "\n";
+    validation += "a,another text " + std::to_string(i) + "\n";
+  }
+  request.data.train = {write("train.csv", train)};
+  request.data.validation = {write("val.csv", validation)};
+  const auto begin = std::clock();
+
+  const TaskData task = load();
+
+  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  EXPECT_THAT(task.report.faults.messages(),
+              Contains(HasSubstr("50000 labels, at most 5000: is the right column mapped?")));
+  EXPECT_THAT(task.report.faults.messages(), Contains(HasSubstr("49980 more: unknown label")));
+  EXPECT_LT(seconds, 30)
+      << "of the processor; looking through all labels for each row takes minutes";
+}
+
+TEST_F(TextTask, WithoutATrainingRowTheOtherRowsAreNotBlamed) {
+  request.data.train = {write("train.csv", "text,label\n")};
+  request.data.validation = {write("val.csv", "text,label\nin,positive\n")};
+
+  const TaskData task = load();
+
+  EXPECT_THAT(short_lines(task.report.faults),
+              ElementsAre("train.csv: holds a header and no rows"));
 }
 
 TEST_F(TextTask, WholeNumbersSortAsNumbers) {

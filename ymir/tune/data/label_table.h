@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@ namespace ymir {
 
 class LabelTable {
  public:
+  LabelTable() = default;  // of no labels
   // `declared`: the job's own list (its order counts), or empty: then the classes are the texts
   // that the training rows hold, sorted, as numbers when all are whole numbers. `mode`
   // (data.label): auto, name, int. A whole number means the declared label of that name, else the
@@ -28,8 +30,13 @@ class LabelTable {
   std::string unknown(std::string_view text) const;
 
  private:
+  explicit LabelTable(std::vector<std::string> names);
+  void read_as_numbers();  // all names are whole numbers
+
   std::vector<std::string> names_;
-  bool by_place_ = false;   // whole numbers are places in names_
+  std::map<std::string, std::int32_t, std::less<>> places_;  // of each name
+  std::map<std::int64_t, std::int32_t> places_of_numbers_;   // when by_number_
+  bool by_place_ = false;                                    // whole numbers are places in names_
   bool by_number_ = false;  // names_ are whole numbers: "07" is "7"
 };
 

@@ -9,6 +9,7 @@
 
 #include "ymir/base/file.h"
 #include "ymir/base/json.h"
+#include "ymir/base/leftovers.h"
 #include "ymir/base/prune.h"
 
 namespace ymir {
@@ -157,6 +158,7 @@ Result<RowStore> RowStore::open_or_build(const std::string& cache, const std::st
   {
     YMIR_TRY_ASSIGN(const FileLock lock, FileLock::acquire(path + ".lock"));
     if (auto store = open()) return store;  // another process was faster
+    remove_leftovers(folder, key + ".ymirdata");
     YMIR_TRY_ASSIGN(const RowContent content, build());
     YMIR_TRY(write_file(path, serialise(content)));
   }

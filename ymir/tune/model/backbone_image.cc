@@ -9,6 +9,7 @@
 #include <span>
 
 #include "ymir/base/file.h"
+#include "ymir/base/leftovers.h"
 #include "ymir/tune/checkpoint/half.h"
 
 namespace ymir {
@@ -320,6 +321,7 @@ Result<BackboneImage> BackboneImage::open(const ModelFiles& model, const std::st
                                  DType dtype) -> Result<SafetensorsFile> {
     if (!std::filesystem::exists(path)) {
       YMIR_TRY_ASSIGN(const FileLock lock, FileLock::acquire(stem + ".lock"));
+      remove_leftovers(folder, std::filesystem::path(path).filename().string());
       YMIR_TRY(write_image(path, entries, dtype, sources, model));
     }
     return map_image(path, dtype, total_of(entries, dtype));

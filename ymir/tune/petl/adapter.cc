@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "ymir/tune/petl/head_torch.h"
+#include "ymir/tune/petl/targets.h"
 
 namespace ymir {
 namespace {
@@ -17,32 +18,8 @@ constexpr std::string_view kPrefix = "base_model.model.";
 
 Error refused(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
 
-bool matches(std::string_view name, std::string_view target) {
-  return name == target || (name.size() > target.size() && name.ends_with(target) &&
-                            name[name.size() - target.size() - 1] == '.');
-}
-
 std::string_view last_part(std::string_view module) {
   return module.substr(module.find_last_of('.') + 1);
-}
-
-Result<> check_targets(const EncoderShape& shape, const std::vector<std::string>& targets) {
-  const Family& family = family_of(shape.family);
-  for (const std::string& target : targets) {
-    if (family.head == HeadKind::kPooler && matches("pooler.dense", target))
-      return refused(
-          fmt::format("\"{}\" also means pooler.dense, which takes no adapter; name "
-                      "attention.output.dense, intermediate.dense or output.dense",
-                      target));
-    bool found = false;
-    for (int layer = 0; layer < shape.layers; ++layer)
-      for (const Site site : kAllSites)
-        found = found || (family.has(site) && matches(family.module(layer, site), target));
-    if (!found)
-      return refused(fmt::format("no module matches \"{}\" (sites: {})", target,
-                                 fmt::join(family.sites, ", ")));
-  }
-  return Ok{};
 }
 
 // The value of the first pattern that matches the module, as PEFT: its end, or a dot before it.
@@ -50,7 +27,7 @@ template <class Value>
 Value by_pattern(const std::map<std::string, Value>& patterns, std::string_view module,
                  Value otherwise) {
   for (const auto& [pattern, value] : patterns)
-    if (matches(module, pattern)) return value;
+    if (matches_module(module, pattern)) return value;
   return otherwise;
 }
 
@@ -59,13 +36,13 @@ Result<> add_lora(AdapterPlan& plan, const Encoder& encoder) {
   const Family& family = family_of(shape.family);
   const MethodSpec& method = plan.method;
   const std::vector<std::string> targets = target_modules(family, method);
-  YMIR_TRY(check_targets(shape, targets));
+  YMIR_TRY(check_targets(family, shape.layers, targets));
   for (int layer = 0; layer < shape.layers; ++layer) {
     for (const Site site : kAllSites) {
       if (!family.has(site)) continue;
       const std::string module = family.module(layer, site);
       if (std::none_of(targets.begin(), targets.end(),
-                       [&](const std::string& target) { return matches(module, target); }))
+                       [&](const std::string& target) { return matches_module(module, target); }))
         continue;
       const std::string path = fmt::format("{}{}{}", kPrefix, family.prefix, module);
       AdapterPlan::LoraPlace place{layer, site, 0, 0, {}, 0, 0};
@@ -253,19 +230,6 @@ Result<> transfer_lora(const AdapterPlan& plan, const AdapterPlan::LoraPlace& pl
 }
 
 }  // namespace
-
-std::vector<std::string> target_modules(const Family& family, const MethodSpec& method) {
-  constexpr std::array<std::pair<std::string_view, Site>, 3> kRoles = {
-      {{"query", Site::kQuery}, {"key", Site::kKey}, {"value", Site::kValue}}};
-  std::vector<std::string> targets;
-  for (const std::string& target : method.targets) {
-    targets.push_back(target);
-    for (const auto& [role, site] : kRoles)
-      if (target == role) targets.back() = last_part(family.sites[static_cast<std::size_t>(site)]);
-  }
-  if (targets.empty()) targets.assign(family.default_targets.begin(), family.default_targets.end());
-  return targets;
-}
 
 Result<AdapterPlan> make_adapter(const Encoder& encoder, const MethodSpec& method) {
   AdapterPlan plan;

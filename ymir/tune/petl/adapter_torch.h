@@ -63,9 +63,6 @@ at::Tensor initial_adapter(const AdapterPlan& plan, const Encoder& encoder, std:
 Trained bind(const AdapterPlan& plan, const at::Tensor& flat);
 SlotTable no_slots(const EncoderShape& shape);
 
-// Family names of the modules that LoRA's targets mean, as PEFT's target_modules.
-std::vector<std::string> target_modules(const Family& family, const MethodSpec& method);
-
 // First values for a job that starts from `strength` times another's adapter (tensors under their
 // exported names, LoRA with that one's rank and scale). A LoRA source of lower rank is padded: same
 // function. kConflict: higher rank, other places or shapes.

@@ -6,6 +6,7 @@
 #include "ymir/base/file.h"
 #include "ymir/base/hash.h"
 #include "ymir/base/json.h"
+#include "ymir/base/leftovers.h"
 #include "ymir/tune/trainer/checkpoint_files.h"
 #include "ymir/tune/trainer/checkpoint_torch.h"
 
@@ -99,15 +100,19 @@ Result<CheckpointPlace> save_checkpoint(const std::string& folder, const SavedTa
   std::error_code ignored;
   if (fs::exists(path, ignored)) path += fmt::format("-run-{:x}", saved.identity.run.value);
   fs::remove_all(path, ignored);  // of this very run, cut off before it could tell
+  remove_leftovers(folder + "/checkpoint", "step-");  // of killed workers: they can fill a disk
   const std::string temporary = path + ".tmp";
-  fs::remove_all(temporary, ignored);
-  YMIR_TRY(make_folders(temporary));
-  YMIR_TRY(write_safetensors(temporary + kTensors, tensors_of(saved, setup)));
-  YMIR_TRY_ASSIGN(const std::string tensors_hash, sha256_file(temporary + kTensors));
-  const std::string state = canonical(state_of(saved, tensors_hash));
-  YMIR_TRY(write_file(temporary + kState, state));
-  YMIR_TRY(commit_folder(temporary, path));
-  return CheckpointPlace{path, sha256(state)};
+  const auto written = [&]() -> Result<CheckpointPlace> {
+    YMIR_TRY(make_folders(temporary));
+    YMIR_TRY(write_safetensors(temporary + kTensors, tensors_of(saved, setup)));
+    YMIR_TRY_ASSIGN(const std::string tensors_hash, sha256_file(temporary + kTensors));
+    const std::string state = canonical(state_of(saved, tensors_hash));
+    YMIR_TRY(write_file(temporary + kState, state));
+    YMIR_TRY(commit_folder(temporary, path));
+    return CheckpointPlace{path, sha256(state)};
+  }();
+  if (!written) fs::remove_all(temporary, ignored);  // a full disk needs the space
+  return written;
 }
 
 Result<SavedTask> load_checkpoint(const std::string& path, const std::string& hash,

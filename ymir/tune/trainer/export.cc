@@ -7,6 +7,7 @@
 
 #include "ymir/tune/checkpoint/peft_files.h"
 #include "ymir/tune/model/plain_torch.h"
+#include "ymir/tune/petl/targets.h"
 #include "ymir/tune/trainer/export_torch.h"
 
 namespace ymir {

@@ -9,6 +9,7 @@
 
 #include "ymir/base/file.h"
 #include "ymir/base/hash.h"
+#include "ymir/base/leftovers.h"
 #include "ymir/base/log.h"
 #include "ymir/core/codec.h"
 #include "ymir/tune/model/gemm.h"
@@ -245,8 +246,9 @@ ExportRequest export_of(const JobRun& job, const RunContext& context, const std:
 
 // The best adapter so far, once per best: sources of temporal runs are read from here.
 Result<ExportedAdapter> export_best(const JobRun& job, const RunContext& context) {
-  const std::string folder =
-      fmt::format("{}/adapters/step-{}", job.order.folder, job.progress.best->step);
+  const std::string all = job.order.folder + "/adapters";
+  remove_leftovers(all, "step-");
+  const std::string folder = fmt::format("{}/step-{}", all, job.progress.best->step);
   return export_adapter(export_of(job, context, folder), job.task.setup, context.encoder,
                         job.data->validation);
 }
