@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <thread>
 
 #include "apps/ymir/data_check.h"
 #include "ymir/base/file.h"
@@ -52,7 +51,7 @@ std::string key_of(const JobInput& input, std::string_view fault) {
 
 }  // namespace
 
-Result<JobInput> read_job_input(const std::string& file, int num_slots) {
+Result<JobInput> read_job_input(const std::string& file, int most_slots) {
   JobInput input;
   input.file = file;
   YMIR_TRY_ASSIGN(const std::string text,
@@ -63,8 +62,7 @@ Result<JobInput> read_job_input(const std::string& file, int num_slots) {
   const auto whole = std::filesystem::absolute(file == "-" ? "." : file, failed);
   options.folder = (file == "-" ? whole : whole.parent_path()).string();
   options.owner = user_name();
-  options.num_slots = num_slots;
-  options.most_slots = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
+  options.most_slots = most_slots;
   options.now = wall_clock();
   JobFileResult read = read_job_file(text, options);
   input.spec = std::move(read.spec);
@@ -103,11 +101,11 @@ std::string faults_json(const std::vector<JobInput>& inputs) {
 
 std::optional<std::vector<JobInput>> read_good_jobs(const Globals& globals,
                                                     const std::vector<std::string>& files,
-                                                    int* exit) {
+                                                    int* exit, int most_slots) {
   std::vector<JobInput> inputs;
   std::size_t num_faults = 0;
   for (const std::string& file : files) {
-    auto input = read_job_input(file);
+    auto input = read_job_input(file, most_slots);
     if (!input) {
       *exit = tell(globals, kUsage, input.error().message);
       return std::nullopt;

@@ -20,8 +20,9 @@ struct JobInput {
 };
 
 // Fails when the file cannot be read; what is wrong inside is in `faults`. Relative paths in the
-// file start at its folder (stdin: here).
-Result<JobInput> read_job_input(const std::string& file, int num_slots = 0);
+// file start at its folder (stdin: here). More GPUs than `most_slots` are a fault; 0: a pool
+// elsewhere may have any number.
+Result<JobInput> read_job_input(const std::string& file, int most_slots = 0);
 
 // Prints the faults on stderr, a line each.
 void print_faults(const JobInput& input);
@@ -38,7 +39,7 @@ std::string faults_json(const std::vector<JobInput>& inputs);
 // exit code.
 std::optional<std::vector<JobInput>> read_good_jobs(const Globals& globals,
                                                     const std::vector<std::string>& files,
-                                                    int* exit);
+                                                    int* exit, int most_slots = 0);
 
 // Whether the files that the jobs name are there; what is not is told, and *exit is the exit code.
 // What is in them is looked into before a job is queued, or by its worker.

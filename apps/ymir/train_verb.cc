@@ -25,9 +25,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+int num_cores() { return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u)); }
+
 std::vector<std::string> common_arguments(int threads) {
-  const int cores = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
-  return {"--cache", cache_folder(), "--threads", std::to_string(threads > 0 ? threads : cores)};
+  return {"--cache", cache_folder(), "--threads",
+          std::to_string(threads > 0 ? threads : num_cores())};
 }
 
 // --- train ---
@@ -165,7 +167,7 @@ int train(const Globals& globals, const TrainOptions& options) {
     return tell(globals, kUsage, "a job file and --out are needed (or --resume DIR)",
                 "ymir train job.yaml --out run1");
   int exit = kDone;
-  const auto inputs = read_good_jobs(globals, options.files, &exit);
+  const auto inputs = read_good_jobs(globals, options.files, &exit, num_cores());
   if (!inputs) return exit;
   if (!files_are_there(globals, *inputs, &exit)) return exit;
   const auto jobs = jobs_to_train(globals, *inputs, options.out, &exit);

@@ -458,8 +458,20 @@ bool is_section(std::string_view path) {
                      [&](std::string_view known) { return known.starts_with(prefix); });
 }
 
+// The keys and sections that stand directly in a section.
+std::vector<std::string> keys_below(const std::string& prefix) {
+  std::vector<std::string> found;
+  for (const Key& key : kKeys) {
+    if (!key.path.starts_with(prefix)) continue;
+    const auto rest = key.path.substr(prefix.size());
+    const std::string name(rest.substr(0, rest.find('.')));
+    if (found.empty() || found.back() != name) found.push_back(name);
+  }
+  return found;
+}
+
 // What the writer of an unknown key may have meant: a key of the same section with few letters
-// changed, else the same key of another section.
+// changed, else the same key of another section, else all of the section.
 std::string hint_for(const std::string& prefix, const std::string& word) {
   std::vector<std::string> siblings;
   std::string elsewhere;
@@ -478,7 +490,7 @@ std::string hint_for(const std::string& prefix, const std::string& word) {
   if (const auto near = nearest(word, siblings, limit))
     return fmt::format("; did you mean \"{}\"?", *near);
   if (!elsewhere.empty()) return fmt::format("; \"{}\" belongs {}", word, elsewhere);
-  return "";
+  return "; known here: " + join(keys_below(prefix), ", ");
 }
 
 void read_map(Reading& r, const YamlNode& map, const std::string& prefix) {
@@ -739,6 +751,12 @@ JobFileResult read_job_file(std::string_view text, const JobFileOptions& options
     result.places.emplace(key, JobFilePlace{value.line, value.column});
   result.spec = std::move(reading.spec);
   return result;
+}
+
+std::vector<std::string_view> job_file_keys() {
+  std::vector<std::string_view> keys;
+  for (const Key& key : kKeys) keys.push_back(key.path);
+  return keys;
 }
 
 std::string to_string(const JobFault& fault, std::string_view file) {

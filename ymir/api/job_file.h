@@ -1,6 +1,7 @@
 // The job file: YAML -> JobSpec with every default resolved, or everything that is wrong with it.
 // What the file names on disk is not opened here; see the data check for that. To add a key: a line
-// in the table of job_file.cc, a line in write_job_file, a test. Pure, any thread.
+// in the table of job_file.cc, a line in write_job_file, one in docs/job-file.md, a test. Pure, any
+// thread.
 #pragma once
 
 #include <map>
@@ -41,6 +42,7 @@ inline constexpr std::size_t kMaxJobFaults = 50;
 JobFileResult read_job_file(std::string_view text, const JobFileOptions& options);
 
 // "job.yaml:3:5: train.lr: 0.0 must be > 0 [range]"
+std::vector<std::string_view> job_file_keys();  // all that may stand in a file, e.g. "train.lr"
 std::string to_string(const JobFault& fault, std::string_view file);
 
 // The resolved job as a job file: reading it again gives the same spec, whatever its folder.

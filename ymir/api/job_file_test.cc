@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "ymir/base/file.h"
 #include "ymir/base/text.h"
 
 namespace ymir {
@@ -52,6 +53,11 @@ TEST_P(JobFileFaults, AreToldWithPlaceKeyRemedyAndCode) {
 }
 
 std::string small_and(const std::string& more) { return kSmall + more; }
+
+constexpr const char* kTopLevel =
+    "unknown key; known here: ymir, name, description, tags, backbone, task, data, method, train, "
+    "stop, target, evaluate, priority, deadline, resources, sharing, checkpoint, seed "
+    "[unknown_key]";
 
 std::vector<BadFile> yaml_faults() {
   return {
@@ -111,7 +117,10 @@ std::vector<BadFile> key_faults() {
        {"job.yaml:4:9: train.seed: unknown key; \"seed\" belongs at the top level [unknown_key]"}},
       {"UnknownSection",
        small_and("optimizer: {lr: 0.1}\n"),
-       {"job.yaml:4:1: optimizer: unknown key [unknown_key]"}},
+       {std::string("job.yaml:4:1: optimizer: ") + kTopLevel}},
+      {"UnknownKeyOfASection",
+       small_and("target: {delimeter: 1}\n"),
+       {"job.yaml:4:10: target.delimeter: unknown key; known here: metric, value [unknown_key]"}},
       {"DottedKey",
        small_and("train.lr: 0.1\n"),
        {"job.yaml:4:1: train.lr: unknown key; sections are nested (\"train:\", below it \"lr:\") "
@@ -166,7 +175,7 @@ std::vector<BadFile> key_faults() {
        {"job.yaml:4:7: ymir: version 2 is newer than this program (knows 1) [version]"}},
       {"KeyThatSpeaksToTheTerminal",
        small_and("\"\\e[31mred\": 1\n"),
-       {"job.yaml:4:1: \\x1B[31mred: unknown key [unknown_key]"}},
+       {std::string("job.yaml:4:1: \\x1B[31mred: ") + kTopLevel}},
       {"NullValue",
        small_and("seed:\n"),
        {"job.yaml:4:1: seed: has no value; leave the key out or give one [type]"}},
@@ -454,6 +463,25 @@ TEST(JobFile, ColumnsCountCharactersNotBytes) {
 
   EXPECT_THAT(faults,
               ElementsAre("job.yaml:4:14: description: expected a text, found a map [type]"));
+}
+
+TEST(JobFile, EveryKeyIsDocumented) {
+  const auto page = read_file(YMIR_SOURCE_DIR "/docs/job-file.md");
+  ASSERT_TRUE(page);
+
+  for (const std::string_view key : job_file_keys())
+    EXPECT_NE(page->find("`" + std::string(key) + "`"), std::string::npos) << key;
+}
+
+TEST(JobFile, TheDocumentedExampleIsGood) {
+  const auto page = read_file(YMIR_SOURCE_DIR "/docs/job-file.md");
+  ASSERT_TRUE(page);
+  const std::string fence = "```yaml\n";
+  const auto begin = page->find(fence);
+  ASSERT_NE(begin, std::string::npos);
+  const auto from = begin + fence.size();
+
+  EXPECT_THAT(faults_of(page->substr(from, page->find("```", from) - from)), ElementsAre());
 }
 
 }  // namespace

@@ -149,7 +149,8 @@ void describe(const DataRequest& request, const std::string& name, std::size_t n
       if (labels == 0) {
         ++part.num_dropped;
         report.warnings.add({"nothing to learn", file, facts.line, 0,
-                             "no token of an answer is left within max_length: row left out"});
+                             "no token of an answer is left within max_length: row left out; raise "
+                             "data.max_length"});
         continue;
       }
       part.num_trained += labels;
@@ -221,9 +222,10 @@ void check_balance(const DataRequest& request, const std::string& file, DataRepo
                                          report.labels.size(), kMaxLabels));
   for (std::size_t i = 0; i < report.labels.size(); ++i)
     if (train.class_rows[i] < 2)
-      report.warnings.add({"label with few rows", file, 0, 0,
-                           fmt::format("label \"{}\" has {} training rows", report.labels[i],
-                                       train.class_rows[i])});
+      report.warnings.add(
+          {"label with few rows", file, 0, 0,
+           fmt::format("label \"{}\" has {}", report.labels[i],
+                       train.class_rows[i] == 0 ? "no training row" : "one training row")});
 }
 
 void check_overlap(const RowSet& train, const RowSet& other, const std::string& name,

@@ -127,8 +127,11 @@ Result<> check_together(const RunMembers& members) {
     if (const std::string why = cannot_share_a_pass(first.task.setup, job->task.setup);
         !why.empty())
       return Error{ErrorCode::kConflict,
-                   fmt::format("{} and {} can't train in one batch: {}", title_of(first.order),
-                               title_of(job->order), why)};
+                   job.get() == &first
+                       ? fmt::format("{} can't train in one batch with others: {}",
+                                     title_of(first.order), why)
+                       : fmt::format("{} and {} can't train in one batch: {}",
+                                     title_of(first.order), title_of(job->order), why)};
   return Ok{};
 }
 
