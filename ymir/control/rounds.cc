@@ -121,23 +121,25 @@ PlanAdopted Controller::adopt(Plan plan, const Versions& seen, std::uint64_t bas
     if (!was_active) return job.state == JobState::kSucceeded;  // a finished source stays one
     return job.version == version->second;
   };
+  // Whose GPUs an assignment takes: any number of jobs may begin from one finished source.
+  const auto members = [&](const Assignment& what) {
+    std::vector<JobId> jobs{what.job};
+    if (what.partner && !state_.jobs.at(*what.partner).ended()) jobs.push_back(*what.partner);
+    return jobs;
+  };
   IdSet<JobId> placed;
+  const auto is_placed = [&](JobId id) { return placed.contains(id); };
   std::vector<PlannedAssignment> kept, rest;
   for (PlannedAssignment& line : plan.assignments) {
     const Assignment& what = line.what;
     const bool holds = unchanged(what.job) && (!what.partner || unchanged(*what.partner));
     (holds ? kept : rest).push_back(std::move(line));
   }
-  for (const PlannedAssignment& line : kept) {
-    placed.insert(line.what.job);
-    if (line.what.partner) placed.insert(*line.what.partner);
-  }
+  for (const PlannedAssignment& line : kept)
+    for (const JobId id : members(line.what)) placed.insert(id);
   for (PlannedAssignment& line : rest) {
     adopted.dropped.push_back(line.what);
-    std::vector<JobId> members{line.what.job};
-    if (line.what.partner && !state_.jobs.at(*line.what.partner).ended())
-      members.push_back(*line.what.partner);
-    for (const JobId id : members) {
+    for (const JobId id : members(line.what)) {
       const JobView& job = state_.jobs.at(id);
       if (!job.active() || placed.contains(id)) continue;
       const auto run = state_.runs.find(job.run);
@@ -146,10 +148,10 @@ PlanAdopted Controller::adopt(Plan plan, const Versions& seen, std::uint64_t bas
       PlannedAssignment alone{.what = {.mode = Mode::kNormal, .job = id, .gpus = line.what.gpus},
                               .card = line.card};
       if (runs) alone.what = run->second.what;
-      if (alone.what.partner && placed.contains(*alone.what.partner)) continue;
-      if (!runs && placed.contains(line.what.job)) continue;  // the GPUs are given already
-      placed.insert(id);
-      if (alone.what.partner) placed.insert(*alone.what.partner);
+      if (std::ranges::any_of(members(alone.what), is_placed))
+        continue;                                       // it runs with one of them
+      if (!runs && is_placed(line.what.job)) continue;  // the GPUs are given already
+      for (const JobId member : members(alone.what)) placed.insert(member);
       kept.push_back(std::move(alone));
     }
   }

@@ -33,6 +33,47 @@ TEST_F(RoundTest, DropsFromAPlanWhatChangedWhileItWasMade) {
   EXPECT_EQ(state().wish->plan.assignments[0].what, normal(kB));
 }
 
+// The pair of kA and kB is to end: kA goes on alone, kC is to begin from kB. kC ends meanwhile; kB
+// may not bring its running pair back, as kA has its GPU already.
+TEST_F(RoundTest, WhatIsLeftOfADroppedLineNamesNoJobTwice) {
+  policy_.plan = [&](const Snapshot& now) {
+    if (!now.jobs.contains(kC)) return std::vector{spatial(kA, kB)};
+    world_.happen(JobFinished{.job = kC, .outcome = Outcome::kCancelled, .reason = "cancelled"});
+    return std::vector{normal(kA), temporal(kC, kB)};
+  };
+  start(2);
+  submit({kA, kB});
+  ASSERT_TRUE(job(kB).run);
+
+  submit({kC});
+
+  EXPECT_THAT(state().wish->dropped, ElementsAre(temporal(kC, kB)));
+  ASSERT_THAT(state().wish->plan.assignments, SizeIs(1));
+  EXPECT_EQ(state().wish->plan.assignments[0].what, normal(kA));
+}
+
+// kB and kC begin from the finished kA; kB, which runs, changes meanwhile and goes on as it runs.
+TEST_F(RoundTest, AFinishedSourceMayStandInSeveralLines) {
+  policy_.plan = [&](const Snapshot& now) {
+    if (!now.jobs.contains(kC)) return std::vector{normal(kA)};
+    if (now.jobs.at(kB).run) {
+      world_.happen(JobReleased{kB});
+      return std::vector{temporal(kB, kA), temporal(kC, kA)};
+    }
+    return std::vector{temporal(kB, kA)};
+  };
+  start(2);
+  submit({kA});
+  finish(kA);
+  submit({kB, kC});
+  ASSERT_TRUE(job(kB).run);
+
+  round();
+
+  ASSERT_THAT(state().wish->plan.assignments, SizeIs(2));
+  EXPECT_EQ(state().wish->plan.assignments[0].what, temporal(kB, kA));
+}
+
 TEST_F(RoundTest, KeepsTheOldPlanWhenARoundFails) {
   class Broken final : public Policy {
    public:
