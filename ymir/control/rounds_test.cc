@@ -52,28 +52,6 @@ TEST_F(RoundTest, WhatIsLeftOfADroppedLineNamesNoJobTwice) {
   EXPECT_EQ(state().wish->plan.assignments[0].what, normal(kA));
 }
 
-// kB and kC begin from the finished kA; kB, which runs, changes meanwhile and goes on as it runs.
-TEST_F(RoundTest, AFinishedSourceMayStandInSeveralLines) {
-  policy_.plan = [&](const Snapshot& now) {
-    if (!now.jobs.contains(kC)) return std::vector{normal(kA)};
-    if (now.jobs.at(kB).run) {
-      world_.happen(JobReleased{kB});
-      return std::vector{temporal(kB, kA), temporal(kC, kA)};
-    }
-    return std::vector{temporal(kB, kA)};
-  };
-  start(2);
-  submit({kA});
-  finish(kA);
-  submit({kB, kC});
-  ASSERT_TRUE(job(kB).run);
-
-  round();
-
-  ASSERT_THAT(state().wish->plan.assignments, SizeIs(2));
-  EXPECT_EQ(state().wish->plan.assignments[0].what, temporal(kB, kA));
-}
-
 TEST_F(RoundTest, KeepsTheOldPlanWhenARoundFails) {
   class Broken final : public Policy {
    public:
