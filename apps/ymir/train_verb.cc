@@ -113,7 +113,7 @@ class FirstFiles {
       for (; !folder.empty() && folder.has_filename(); folder = folder.parent_path()) note(folder);
     }
   }
-  // Only what is empty by then: the longest paths first.
+  // What is in a folder goes first; a folder that holds anything else by then stays.
   void take_back() const {
     std::error_code ignored;
     for (auto path = new_.rbegin(); path != new_.rend(); ++path) fs::remove(*path, ignored);
@@ -129,12 +129,11 @@ class FirstFiles {
 
 // What the worker reads, and what a person reads later.
 Result<> write_specs(const std::vector<JobInput>& inputs, const std::vector<TrainedJob>& jobs) {
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
+  for (const TrainedJob& job : jobs) {
     std::error_code ignored;
-    if (fs::exists(jobs[i].out + "/checkpoint", ignored))
-      return Error{
-          ErrorCode::kInvalidArgument,
-          "the folder holds a training already; resume it, or name another: " + jobs[i].out};
+    if (fs::exists(job.out + "/checkpoint", ignored))
+      return Error{ErrorCode::kInvalidArgument,
+                   "the folder holds a training already; resume it, or name another: " + job.out};
   }
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     YMIR_TRY(make_folders(jobs[i].out));

@@ -44,6 +44,14 @@ class Program : public ::testing::Test {
     EXPECT_TRUE(write_file(at.path(name), text));
     return at.path(name);
   }
+  // A job that trains and validates on these rows, on a tiny model beside it.
+  std::string job_on(const std::string& rows) const {
+    write_tiny_family("bert", at.path("model"));
+    write("rows.csv", rows);
+    return write("job.yaml",
+                 "backbone: {model: model}\ntask: {kind: classify}\n"
+                 "data: {train: rows.csv, validation: rows.csv}\n");
+  }
   // Validates, trains, evaluates what was exported and merges it; the evaluation's metrics.
   Json go_through(const std::string& family, const std::string& rest, const std::string& eval) {
     write_tiny_family(family, at.path("model"));
@@ -232,11 +240,7 @@ TEST_F(Program, SaysWhatAKindNeeds) {
 }
 
 TEST_F(Program, ARefusedTrainingLeavesNothingBehind) {
-  write_tiny_family("bert", at.path("model"));
-  write("one.csv", "text,label\nw1 w2,a\nw3,a\nw4,a\nw5,a\n");
-  const std::string job = write("job.yaml",
-                                "backbone: {model: model}\ntask: {kind: classify}\n"
-                                "data: {train: one.csv, validation: one.csv}\n");
+  const std::string job = job_on("text,label\nw1 w2,a\nw3,a\nw4,a\nw5,a\n");
 
   const Ended ended = ymir("train --threads 1 " + job + " --out " + at.path("deep/run"));
 
@@ -247,11 +251,7 @@ TEST_F(Program, ARefusedTrainingLeavesNothingBehind) {
 }
 
 TEST_F(Program, ARefusedTrainingLeavesAnEarlierOneAsItWas) {
-  write_tiny_family("bert", at.path("model"));
-  write("rows.csv", "text,label\nw1 w2,a\nw3,b\nw4,a\nw5,b\n");
-  const std::string job = write("job.yaml",
-                                "backbone: {model: model}\ntask: {kind: classify}\n"
-                                "data: {train: rows.csv, validation: rows.csv}\n");
+  const std::string job = job_on("text,label\nw1 w2,a\nw3,b\nw4,a\nw5,b\n");
   ASSERT_TRUE(make_folders(at.path("run/checkpoint")));
   write("run/job.yaml", "of another job\n");
 

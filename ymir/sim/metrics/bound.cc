@@ -14,7 +14,7 @@ namespace {
 
 JobId id_of(std::size_t job) { return JobId{static_cast<std::uint64_t>(job) + 1}; }
 
-// --- what a job can do ---------------------------------------------------------------------------
+// --- what a job can do ---
 
 // Seconds of a step on each size, on the best nodes. Speed is linear between the sizes told, so
 // every other is a mixture of two of them.
@@ -82,8 +82,7 @@ BestPartners best_partners(const WorkloadJob& job, JobId id, const JobModel& mod
   return best;
 }
 
-// --- one machine as fast as all
-// -------------------------------------------------------------------
+// --- one machine as fast as all ---
 
 double shortest_first(std::span<const Demand> jobs, double num_gpus) {
   std::vector<std::size_t> by_arrival(jobs.size());
@@ -110,8 +109,7 @@ double shortest_first(std::span<const Demand> jobs, double num_gpus) {
   return total;
 }
 
-// --- prices
-// -----------------------------------------------------------------------------------------
+// --- prices ---
 
 // One further bit of speed of a job, and the GPUs that it takes for each unit of it.
 struct Bit {

@@ -32,26 +32,23 @@ std::uint64_t mark_of(std::span<const float> numbers) {
                          bytes.size());
 }
 
-bool read_at(int fd, std::uint64_t place, std::span<std::byte> to) {
-  while (!to.empty()) {
-    const ssize_t n = ::pread(fd, to.data(), to.size(), static_cast<off_t>(place));
+// pread or pwrite until all is done.
+template <class Bytes, class Move>
+bool move_all(const Move& move, int fd, std::uint64_t place, Bytes bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = move(fd, bytes.data(), bytes.size(), static_cast<off_t>(place));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return false;
-    to = to.subspan(static_cast<std::size_t>(n));
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
     place += static_cast<std::uint64_t>(n);
   }
   return true;
 }
-
+bool read_at(int fd, std::uint64_t place, std::span<std::byte> to) {
+  return move_all(::pread, fd, place, to);
+}
 bool write_at(int fd, std::uint64_t place, std::span<const std::byte> from) {
-  while (!from.empty()) {
-    const ssize_t n = ::pwrite(fd, from.data(), from.size(), static_cast<off_t>(place));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    from = from.subspan(static_cast<std::size_t>(n));
-    place += static_cast<std::uint64_t>(n);
-  }
-  return true;
+  return move_all(::pwrite, fd, place, from);
 }
 
 template <class T>
@@ -83,8 +80,9 @@ Result<KeptRows> KeptRows::open(const std::string& path, std::span<const std::in
   Header header;
   header.rows = sizes.size();
   header.numbers = offsets.back();
-  const std::uint64_t size =
-      sizeof header + sizes.size() * sizeof(std::uint64_t) + offsets.back() * sizeof(float);
+  // What will never be written takes no place either: its size is what a cache is pruned by.
+  const std::uint64_t marks = sizeof header + sizes.size() * sizeof(std::uint64_t);
+  const std::uint64_t size = std::clamp(max_bytes, marks, marks + offsets.back() * sizeof(float));
   for (int attempt = 0; attempt < 2; ++attempt) {
     const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0) return file_error(path, "cannot open", errno);

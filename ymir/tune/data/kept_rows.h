@@ -17,8 +17,8 @@ namespace ymir {
 class KeptRows {
  public:
   // Opens or makes `path`, in a folder that exists. `sizes`: how many numbers each row has; a file
-  // of other sizes is replaced. Rows that would end beyond `max_bytes` are never kept, nor those
-  // for which more than half of the free disk would be needed.
+  // of other sizes, or made with another limit, is replaced. Rows that would end beyond `max_bytes`
+  // are never kept, nor those for which more than half of the free disk would be needed.
   static Result<KeptRows> open(const std::string& path, std::span<const std::int64_t> sizes,
                                std::uint64_t max_bytes);
   ~KeptRows();

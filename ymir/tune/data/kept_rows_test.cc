@@ -95,6 +95,7 @@ TEST_F(KeptRowsFile, RowsBeyondTheLimitAreNotKept) {
   EXPECT_FALSE(kept.write(2, one));
 
   EXPECT_TRUE(read(kept, 2, 1).empty());
+  EXPECT_EQ(std::filesystem::file_size(path), kNumbersAt + 5 * sizeof(float));
 }
 
 TEST_F(KeptRowsFile, AWriteThatFailsLeavesTheRowAbsentAndIsTheLast) {

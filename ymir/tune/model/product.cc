@@ -50,8 +50,8 @@ bool is_own(const at::Tensor& x) {
   return kernels::has_gemm() && !is_plain(x) && x.scalar_type() == at::kFloat;
 }
 bool is_own(const at::Tensor& x, const Linear& linear) {
-  const bool packed = linear.packed != nullptr;
-  const bool wanted = linear.weight16.defined() ? !has_bf16_units() : exact_rows > 0 || packed;
+  const bool wanted =
+      linear.weight16.defined() ? !has_bf16_units() : exact_rows > 0 || linear.packed != nullptr;
   return wanted && is_own(x) && x.stride(1) == 1;
 }
 
