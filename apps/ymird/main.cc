@@ -17,6 +17,7 @@
 #include "ymir/api/api.h"
 #include "ymir/api/http_server.h"
 #include "ymir/base/file.h"
+#include "ymir/base/leftovers.h"
 #include "ymir/base/log.h"
 #include "ymir/cluster/live_world.h"
 #include "ymir/store/artifacts.h"
@@ -46,7 +47,8 @@ class DiskReserve {
  public:
   explicit DiskReserve(const StateFolder& state)
       : path_(state.run() + "/reserve"), folder_(state.root()) {
-    if (std::filesystem::exists(path_) || low()) return;
+    remove_leftovers(state.run(), "reserve");  // of a ymird that was killed while it wrote it
+    if (std::error_code unknown; std::filesystem::exists(path_, unknown) || low()) return;
     if (auto made = write_file(path_, std::string(64u << 20, '\0')); !made)
       log::warning("no reserve for a full disk: {}", made.error().message);
   }

@@ -102,6 +102,15 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
   static std::atomic<unsigned> counter{0};
   AtomicFile file;
   file.path_ = path;
+  struct stat old{};
+  const bool exists = ::stat(path.c_str(), &old) == 0;
+  if (exists && S_ISDIR(old.st_mode))
+    return Error{ErrorCode::kInvalidArgument, path + ": is a folder"};
+  if (exists && !S_ISREG(old.st_mode)) {  // a rename would put a plain file in its place
+    file.fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (file.fd_ < 0) return failed(path, "cannot open");
+    return file;
+  }
   file.temporary_ =
       path + ".tmp" + std::to_string(::getpid()) + "-" + std::to_string(counter.fetch_add(1));
   file.fd_ = ::open(file.temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -117,7 +126,7 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
 AtomicFile::~AtomicFile() {
   if (fd_ < 0) return;
   ::close(fd_);
-  ::unlink(temporary_.c_str());
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 Result<> AtomicFile::write(std::string_view bytes) {
@@ -131,6 +140,10 @@ Result<> AtomicFile::write(std::string_view bytes) {
 }
 
 Result<> AtomicFile::commit() {
+  if (temporary_.empty()) {
+    if (::close(std::exchange(fd_, -1)) != 0) return failed(path_, "cannot write");
+    return Ok{};
+  }
   if (::fsync(fd_) != 0) return failed(path_, "cannot sync");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return failed(path_, "cannot rename");
   ::close(std::exchange(fd_, -1));

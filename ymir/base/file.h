@@ -18,7 +18,7 @@ Error file_error(const std::string& path, const char* what, int error);
 // kNotFound when it does not exist, kExhausted when it is larger than `max_bytes`.
 Result<std::string> read_file(const std::string& path, std::size_t max_bytes = 1u << 30);
 // For files too large to hold in memory. Until commit() the old file stays; without it nothing
-// does.
+// does. What exists and is no plain file (/dev/stdout, a named pipe) is written to as it is.
 class AtomicFile {
  public:
   static Result<AtomicFile> create(const std::string& path);

@@ -1,7 +1,9 @@
 #include "ymir/base/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
@@ -56,6 +58,28 @@ TEST_F(Files, ANamedPipeIsRefusedAndNotWaitedFor) {
   EXPECT_EQ(read.error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(read.error().message, pipe + ": is a named pipe, not a file");
   EXPECT_EQ(mapped.error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(Files, WhatIsNoPlainFileIsWrittenToAndNeverReplaced) {
+  const std::string pipe = folder + "/pipe", link = folder + "/link";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::filesystem::create_symlink("pipe", link);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+
+  const auto written = write_file(link, "some bytes");
+  const auto into_folder = write_file(folder, "some bytes");
+
+  char bytes[32] = {};
+  EXPECT_TRUE(written);
+  EXPECT_EQ(::read(reader, bytes, sizeof bytes), 10);
+  ::close(reader);
+  EXPECT_STREQ(bytes, "some bytes");
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  ASSERT_FALSE(into_folder);
+  EXPECT_EQ(into_folder.error().message, folder + ": is a folder");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 2);
 }
 
 TEST_F(Files, AMappedFileShowsTheBytesAndAnEmptyOneNone) {

@@ -44,7 +44,8 @@ WorkerPool::WorkerPool(WorkerPoolOptions options, std::vector<Slot> slots)
     : options_(std::move(options)), slots_(std::move(slots)) {}
 
 WorkerPool::~WorkerPool() {
-  for (const auto& worker : workers_) std::filesystem::remove(record_of(*worker));
+  std::error_code ignored;
+  for (const auto& worker : workers_) std::filesystem::remove(record_of(*worker), ignored);
 }
 
 std::string WorkerPool::record_of(const Worker& worker) const {

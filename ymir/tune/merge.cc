@@ -1,6 +1,7 @@
 #include "ymir/tune/merge.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
@@ -45,6 +46,9 @@ struct Merge {
 Result<> Merge::lora(const std::string& module, const Shape& shape, Values& weight) {
   const TensorView *a = take(module + ".lora_A.weight"), *b = take(module + ".lora_B.weight");
   if (a == nullptr || b == nullptr) return Ok{};
+  if (shape.size() != 2 || weight.empty())
+    return Error{ErrorCode::kConflict, fmt::format("LoRA of {}, whose weight is no matrix but {}",
+                                                   module, shape_text(shape))};
   const auto out = static_cast<std::size_t>(shape.front()), in = weight.size() / out;
   const auto rank = static_cast<std::size_t>(a->shape[0]);
   if (a->shape != Shape{a->shape[0], static_cast<std::int64_t>(in)} ||
@@ -151,25 +155,30 @@ void describe_head(const Family& family, const AdapterNotes& notes, std::size_t 
     if (family.name == name) config["architectures"] = {type};
 }
 
-Result<> write_config(const MergeRequest& request, const Family& family, const Adapter& adapter) {
+Result<> write_config(const MergeRequest& request, const Family& family, const Adapter& adapter,
+                      const std::string& fresh) {
   const auto head = adapter.tensors.find(saved_name(family.classifier, "weight"));
+  if (head != adapter.tensors.end() && head->second.shape.size() != 2)
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("{}: {} is no matrix but {}", request.adapter, head->first,
+                             shape_text(head->second.shape))};
   const std::size_t num_outputs =
       head == adapter.tensors.end() ? 0 : static_cast<std::size_t>(head->second.shape.front());
   YMIR_TRY_ASSIGN(const std::string text, read_file(request.model + "/config.json", kMaxConfig));
   YMIR_TRY_ASSIGN(Json config, parse_json(text, {.max_bytes = kMaxConfig, .max_depth = 16}));
   if (num_outputs > 0) describe_head(family, adapter.notes, num_outputs, config);
-  return write_file(request.output + "/config.json", config.dump(2) + "\n");
+  return write_file(fresh + "/config.json", config.dump(2) + "\n");
 }
 
 // Everything else of the folder that is not weights: tokenizer and processor.
-Result<> copy_rest(const MergeRequest& request) {
+Result<> copy_rest(const MergeRequest& request, const std::string& fresh) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(request.model, error)) {
     const std::string name = entry.path().filename();
     const bool text = name.ends_with(".json") || name.ends_with(".txt") || name.ends_with(".model");
     if (!entry.is_regular_file() || !text || name == "config.json" || name.ends_with(".index.json"))
       continue;
-    fs::copy_file(entry.path(), fs::path(request.output) / name, error);
+    fs::copy_file(entry.path(), fs::path(fresh) / name, error);
     if (error) return Error{ErrorCode::kUnavailable, name + ": " + error.message()};
   }
   return Ok{};
@@ -209,11 +218,31 @@ Result<> merge_backbone(Merge& merge, const ModelWeights& weights, Output& outpu
   return Ok{};
 }
 
+// The folder appears as a whole, or not at all.
+Result<> write_output(const MergeRequest& request, const Family& family, const Adapter& adapter,
+                      const Output& output) {
+  std::string base = request.output;
+  while (base.size() > 1 && base.ends_with('/')) base.pop_back();
+  const std::string fresh = fmt::format("{}.tmp{}", base, ::getpid());
+  const auto written = [&]() -> Result<> {
+    YMIR_TRY(make_folders(fresh));
+    YMIR_TRY(write_config(request, family, adapter, fresh));
+    YMIR_TRY(copy_rest(request, fresh));
+    YMIR_TRY(write_safetensors(fresh + "/model.safetensors", output.tensors));
+    return commit_folder(fresh, base);
+  }();
+  std::error_code ignored;
+  if (!written) fs::remove_all(fresh, ignored);
+  return written;
+}
+
 }  // namespace
 
 Result<Merged> merge_adapter(const MergeRequest& request) {
-  if (fs::exists(request.output))
+  std::error_code error;
+  if (fs::exists(request.output, error))
     return Error{ErrorCode::kConflict, "exists already: " + request.output};
+  if (error) return file_error(request.output, "cannot be made", error.value());
   YMIR_TRY_ASSIGN(const std::string text, read_file(request.model + "/config.json", kMaxConfig));
   YMIR_TRY_ASSIGN(const ModelConfig config, parse_model_config(text));
   YMIR_TRY_ASSIGN(const Adapter adapter, read_adapter(request.adapter));
@@ -223,6 +252,9 @@ Result<Merged> merge_adapter(const MergeRequest& request) {
   const Family& family = family_of(config.family);
   Merge merge{family, adapter, {}, {}, 0};
   for (const auto& [name, view] : adapter.tensors) {
+    if (!name.starts_with(kPrefix))
+      return Error{ErrorCode::kInvalidArgument, fmt::format("{}: tensor {} does not begin with {}",
+                                                            request.adapter, name, kPrefix)};
     const std::string_view below = std::string_view(name).substr(kPrefix.size());
     merge.given[below.starts_with(family.prefix) ? family.plain_name(below) : std::string(below)] =
         view;
@@ -240,10 +272,7 @@ Result<Merged> merge_adapter(const MergeRequest& request) {
     YMIR_TRY_ASSIGN(const Values values, to_f32(view));
     output.add(pooler ? std::string(family.prefix) + name : name, view, values);
   }
-  YMIR_TRY(make_folders(request.output));
-  YMIR_TRY(write_config(request, family, adapter));
-  YMIR_TRY(copy_rest(request));
-  YMIR_TRY(write_safetensors(request.output + "/model.safetensors", output.tensors));
+  YMIR_TRY(write_output(request, family, adapter, output));
   return Merged{merge.num_changed};
 }
 

@@ -14,6 +14,7 @@
 #include "ymir/base/json.h"
 #include "ymir/base/leftovers.h"
 #include "ymir/base/text.h"
+#include "ymir/core/job.h"
 
 namespace ymir {
 namespace {
@@ -23,6 +24,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "base_model.model.";
 constexpr std::size_t kMaxConfig = 4u << 20;
 constexpr int kMaxRank = 4096;
+constexpr int kMaxTokens = 1 << 20;  // of a row
+constexpr double kMaxAlpha = 1e6;
 constexpr const char* kConfigFile = "adapter_config.json";
 constexpr const char* kTensorFile = "adapter_model.safetensors";
 constexpr const char* kCardFile = "README.md";
@@ -165,22 +168,35 @@ std::string notes_text(const AdapterNotes& notes,
 Result<AdapterNotes> parse_notes(std::string_view text,
                                  std::map<std::string, std::string>& hashes) {
   YMIR_TRY_ASSIGN(const Json json, parse_json(text, {.max_bytes = kMaxConfig, .max_depth = 8}));
+  if (!json.is_object()) return refused("not an object");
   AdapterNotes notes;
+  const char* key = "version";
+  const auto read = [&](const char* name, auto& to) { json.at(key = name).get_to(to); };
   try {
     if (json.at("version") != 1) return refused("has another version");
-    json.at("task_kind").get_to(notes.task_kind);
-    json.at("labels").get_to(notes.labels);
-    json.at("max_length").get_to(notes.max_length);
-    notes.prompt_template = json.value("prompt_template", "");  // older files lack it
-    json.at("backbone").get_to(notes.backbone);
-    json.at("data_hash").get_to(notes.data_hash);
-    json.at("numerics").get_to(notes.numerics);
-    json.at("lineage").get_to(notes.lineage);
-    json.at("metrics").get_to(notes.metrics);
-    json.at("sha256").get_to(hashes);
-  } catch (const Json::exception& e) {
-    return refused(e.what());
+    read("task_kind", notes.task_kind);
+    read("labels", notes.labels);
+    read("max_length", notes.max_length);
+    if (json.contains("prompt_template"))  // older files lack it
+      read("prompt_template", notes.prompt_template);
+    read("backbone", notes.backbone);
+    read("data_hash", notes.data_hash);
+    read("numerics", notes.numerics);
+    read("lineage", notes.lineage);
+    read("metrics", notes.metrics);
+    read("sha256", hashes);
+  } catch (const Json::exception&) {
+    return refused(fmt::format("{} is missing, or of another type than it has to be", key));
   }
+  constexpr std::array kTasks = {TaskKind::kClassify, TaskKind::kMultiLabel, TaskKind::kRegress,
+                                 TaskKind::kLanguageModel};
+  if (!notes.task_kind.empty() && std::ranges::find(kTasks, notes.task_kind, [](TaskKind kind) {
+                                    return to_string(kind);
+                                  }) == kTasks.end())
+    return refused(fmt::format("task_kind \"{}\" is not one of classify, multi_label, regress, lm",
+                               notes.task_kind));
+  if (notes.max_length < 0 || notes.max_length > kMaxTokens)
+    return refused(fmt::format("max_length {} is not in 0..{}", notes.max_length, kMaxTokens));
   return notes;
 }
 
@@ -227,6 +243,17 @@ Result<TensorMap> as_f32(Storage& storage) {
   return tensors;
 }
 
+// All f32. What a training that diverged left is of no use to anyone.
+Result<> check_finite(const TensorMap& tensors) {
+  for (const auto& [name, view] : tensors) {
+    const std::span values(reinterpret_cast<const float*>(view.bytes.data()), view.count());
+    if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); }))
+      return Error{ErrorCode::kCorruption,
+                   fmt::format("tensor {} holds NaN or infinity: its training diverged", name)};
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 double PeftConfig::scale() const {
@@ -249,7 +276,11 @@ Result<> PeftConfig::validate() const {
   if (kind != "lora") return Ok{};
   if (rank < 1 || rank > kMaxRank)
     return refused(fmt::format("r {} is not in 1..{}", rank, kMaxRank));
-  if (!std::isfinite(alpha)) return refused("lora_alpha is not finite");
+  const auto usable = [](double value) { return std::abs(value) <= kMaxAlpha; };  // NaN is not
+  if (!usable(alpha)) return refused(fmt::format("lora_alpha {} is beyond {:g}", alpha, kMaxAlpha));
+  for (const auto& [pattern, value] : alpha_pattern)
+    if (!usable(value))
+      return refused(fmt::format("alpha_pattern {} {} is beyond {:g}", pattern, value, kMaxAlpha));
   if (!(dropout >= 0 && dropout < 1))
     return refused(fmt::format("lora_dropout {} is not in [0, 1)", dropout));
   if (targets.empty()) return refused("target_modules names no module");
@@ -506,7 +537,8 @@ Result<Adapter> read_adapter(const std::string& folder) {
   if (!config) return annotate(std::move(config).error(), config_path);
   Adapter adapter{.config = *std::move(config)};
   const std::string tensor_path = folder + "/" + kTensorFile;
-  if (!fs::exists(tensor_path) && fs::exists(folder + "/adapter_model.bin"))
+  std::error_code ignored;
+  if (!fs::exists(tensor_path, ignored) && fs::exists(folder + "/adapter_model.bin", ignored))
     return refused(folder +
                    "/adapter_model.bin is a pickle and is never loaded; save the adapter "
                    "again with PEFT's save_pretrained(safe_serialization=True)");
@@ -516,6 +548,8 @@ Result<Adapter> read_adapter(const std::string& folder) {
   if (!tensors) return annotate(std::move(tensors).error(), tensor_path);
   if (auto fits = check_tensors(adapter.config, *tensors); !fits)
     return annotate(std::move(fits).error(), tensor_path);
+  if (auto finite = check_finite(*tensors); !finite)
+    return annotate(std::move(finite).error(), tensor_path);
   adapter.tensors = names_in_memory(adapter.config, *tensors);
   adapter.storage = std::move(storage);
   YMIR_TRY_ASSIGN(adapter.sha256, sha256_file(tensor_path));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <limits>
 
 #include "ymir/base/file.h"
 #include "ymir/base/json.h"
@@ -119,6 +120,46 @@ TEST_F(AdapterFolder, MadeElsewhereNeedsNoNotesAndHalvesBecomeFloats) {
   EXPECT_TRUE(adapter->notes.labels.empty());
 }
 
+TEST_F(AdapterFolder, OfATrainingThatDivergedIsRefused) {
+  auto changed = tensors;
+  auto& first = changed.begin()->second;
+  std::vector<float> broken(first.count(), 1);
+  broken.back() = std::numeric_limits<float>::quiet_NaN();
+  first = view_of(broken, first.shape);
+  ASSERT_TRUE(write_adapter(folder, config, changed, notes));
+
+  const auto adapter = read_adapter(folder);
+
+  ASSERT_FALSE(adapter);
+  EXPECT_EQ(adapter.error().code, ErrorCode::kCorruption);
+  EXPECT_THAT(adapter.error().message,
+              HasSubstr("tensor " + changed.begin()->first + " holds NaN or infinity"));
+}
+
+TEST_F(AdapterFolder, NotesWithOddValuesAreRefusedByName) {
+  ASSERT_TRUE(write_adapter(folder, config, tensors, notes));
+  const std::string path = folder + "/ymir_adapter.json";
+  const Json good = *parse_json(*read_file(path));
+  const auto refusal = [&](const Json& changed) {
+    EXPECT_TRUE(write_file(path, changed.dump()));
+    const auto adapter = read_adapter(folder);
+    return adapter ? "read" : adapter.error().message;
+  };
+  const auto with = [&](const char* key, const Json& value) {
+    Json changed = good;
+    changed[key] = value;
+    return refusal(changed);
+  };
+
+  EXPECT_EQ(refusal(Json::array()), path + ": not an object");
+  EXPECT_EQ(with("labels", 3), path + ": labels is missing, or of another type than it has to be");
+  EXPECT_EQ(with("prompt_template", 3),
+            path + ": prompt_template is missing, or of another type than it has to be");
+  EXPECT_THAT(with("task_kind", "wat"), HasSubstr("task_kind \"wat\" is not one of classify"));
+  EXPECT_THAT(with("max_length", -5), HasSubstr("max_length -5 is not in 0..1048576"));
+  EXPECT_THAT(with("max_length", 2'000'000), HasSubstr("max_length 2000000 is not in"));
+}
+
 TEST_F(AdapterFolder, OddTensorsAreRefusedByName) {
   const auto fault = [this](const std::string& name, const TensorView& view) {
     TensorMap changed = tensors;
@@ -205,6 +246,9 @@ TEST(PeftConfig, WhatWouldChangeTheResultAndIsNotBuiltIsRefusedByName) {
   EXPECT_EQ(fault("target_modules", "all-linear"), "none");
   EXPECT_THAT(fault("task_type", "SEQ_2_SEQ_LM"), HasSubstr("SEQ_2_SEQ_LM"));
   EXPECT_THAT(fault("r", 0), HasSubstr("r 0 is not in"));
+  EXPECT_THAT(fault("lora_alpha", 1e300), HasSubstr("lora_alpha 1e+300 is beyond 1e+06"));
+  EXPECT_THAT(fault("alpha_pattern", {{"query", -1e300}}),
+              HasSubstr("alpha_pattern query -1e+300"));
   EXPECT_THAT(fault("lora_dropout", 1.5), HasSubstr("lora_dropout 1.5"));
   EXPECT_THAT(fault("init_lora_weights", "pissa_niter_4"), HasSubstr("init_lora_weights"));
   EXPECT_EQ(fault("init_lora_weights", "gaussian"), "none");

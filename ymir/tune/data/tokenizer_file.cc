@@ -520,7 +520,7 @@ Result<std::string> read_tokenizer_config(const std::string& folder) {
 // What to do about a folder whose tokenizer lies in files of another form.
 std::string remedy_for(const std::string& folder) {
   for (const char* name : {"tokenizer.model", "spiece.model", "vocab.json"}) {
-    if (!std::filesystem::exists(folder + "/" + name)) continue;
+    if (std::error_code unknown; !std::filesystem::exists(folder + "/" + name, unknown)) continue;
     return fmt::format(
         "; {0} alone is not read, make a tokenizer.json of it: python3 -c \"from transformers "
         "import AutoTokenizer as T; T.from_pretrained('{1}').save_pretrained('{1}')\"",

@@ -148,7 +148,7 @@ Result<> append_as(const TensorView& tensor, DType dtype, FlatTensorWriter& writ
 // Writes the entries of one type.
 Result<> write_image(const std::string& path, const std::vector<ImageEntry>& entries, DType dtype,
                      const Sources& sources, const ModelFiles& model) {
-  if (std::filesystem::exists(path)) return Ok{};
+  if (std::error_code unknown; std::filesystem::exists(path, unknown)) return Ok{};
   YMIR_TRY_ASSIGN(FlatTensorWriter writer,
                   FlatTensorWriter::create(path, "weights", dtype, total_of(entries, dtype),
                                            {{"ymir_image", kVersion}, {"key", model.key}}));
@@ -319,7 +319,7 @@ Result<BackboneImage> BackboneImage::open(const ModelFiles& model, const std::st
   const std::string stem = fmt::format("{}/{}-v{}", folder, model.key.substr(0, 32), kVersion);
   const auto write_and_map = [&](const std::string& path, const std::vector<ImageEntry>& entries,
                                  DType dtype) -> Result<SafetensorsFile> {
-    if (!std::filesystem::exists(path)) {
+    if (std::error_code unknown; !std::filesystem::exists(path, unknown)) {
       YMIR_TRY_ASSIGN(const FileLock lock, FileLock::acquire(stem + ".lock"));
       remove_leftovers(folder, std::filesystem::path(path).filename().string());
       YMIR_TRY(write_image(path, entries, dtype, sources, model));

@@ -187,6 +187,7 @@ Result<LoadedAdapter> load_adapter(const std::string& folder, const Encoder& enc
   out.max_length = source.notes.max_length;
   out.prompt_template = source.notes.prompt_template;
   out.labels = source.notes.labels;
+  out.backbone = source.notes.backbone;
   YMIR_TRY_ASSIGN(out.setup.adapter,
                   make_adapter(encoder, method_of(source.config, family, tensors)));
   YMIR_TRY_ASSIGN(out.adapter, out.setup.adapter.layout.restore(tensors, ""));
@@ -213,6 +214,10 @@ Result<LoadedAdapter> load_adapter(const std::string& folder, const Encoder& enc
       : out.setup.outputs == 1 || source.notes.task_kind == to_string(TaskKind::kRegress)
           ? TaskKind::kRegress
           : TaskKind::kClassify;
+  if (!out.labels.empty() && std::ssize(out.labels) != out.setup.outputs)
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("{}: the head has {} outputs, ymir_adapter.json names {} labels",
+                             folder, out.setup.outputs, out.labels.size())};
   if (out.labels.empty() && out.setup.kind == TaskKind::kClassify)
     for (int label = 0; label < out.setup.outputs; ++label)
       out.labels.push_back(std::to_string(label));

@@ -44,7 +44,8 @@ struct LoadedAdapter {
   std::vector<std::string> labels{};
   int max_length = 0;  // 0: the adapter does not say
   std::string prompt_template{};
-  std::string hash{};  // of its tensor file
+  std::string hash{};      // of its tensor file
+  std::string backbone{};  // key of the one it was trained on; empty: the adapter does not say
 };
 Result<LoadedAdapter> load_adapter(const std::string& folder, const Encoder& encoder);
 

@@ -6,6 +6,7 @@
 #include <torch/version.h>
 
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <list>
 
@@ -332,6 +333,9 @@ Result<std::map<std::string, double>> Session::evaluate(const EvaluateRequest& r
   YMIR_TRY_ASSIGN(const State::Found found, state_->model(request.model, false));
   const Backbone& backbone = *found.model->backbone;
   YMIR_TRY_ASSIGN(const LoadedAdapter loaded, load_adapter(request.adapter, backbone.encoder));
+  if (!loaded.backbone.empty() && loaded.backbone != backbone.files.key)
+    log::warning("{} was trained on another backbone than {} (weights, tokenizer or configuration)",
+                 request.adapter, request.model);
   const ModelConfig& config = backbone.files.config;
   DataRequest wanted;
   wanted.data = request.data;
@@ -357,6 +361,11 @@ Result<std::map<std::string, double>> Session::evaluate(const EvaluateRequest& r
   const auto go_on = [] { return true; };
   YMIR_TRY_ASSIGN(Outcomes outcomes, evaluate_rows(loaded.setup, loaded.adapter, loaded.head,
                                                    backbone.encoder, rows, go_on));
+  if (!std::isfinite(outcomes.loss_sum) ||
+      !std::ranges::all_of(outcomes.scores, [](float score) { return std::isfinite(score); }))
+    return Error{ErrorCode::kCorruption, "the outputs are not finite: the weights of " +
+                                             request.model + " or of " + request.adapter +
+                                             " hold NaN, infinity or numbers that are too large"};
   if (std::ranges::any_of(request.metrics, needs_answers)) {
     YMIR_TRY_ASSIGN(
         Answers answers,

@@ -111,7 +111,8 @@ Result<TaskOrder> local_task(const LocalJob& job, std::size_t number, bool resum
     YMIR_TRY_ASSIGN(task.checkpoint, newest_checkpoint(job.out));
     return task;
   }
-  if (std::filesystem::exists(job.out + "/checkpoint"))
+  std::error_code unknown;  // a folder that can't be asked can't be made either
+  if (std::filesystem::exists(job.out + "/checkpoint", unknown))
     return Error{ErrorCode::kInvalidArgument,
                  "the folder holds a training already; resume it, or name another: " + job.out};
   YMIR_TRY(make_folders(job.out));
