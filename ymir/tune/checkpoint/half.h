@@ -1,5 +1,5 @@
-// Half precision from f32, rounded to the nearest, ties to even: the bits that files hold. NaN
-// stays NaN; what is too large for f16 becomes infinity.
+// Half precision from f32, rounded to the nearest, ties to even: the bits that files hold, and
+// back. NaN stays NaN; what is too large for f16 becomes infinity.
 #pragma once
 
 #include <bit>
@@ -26,6 +26,22 @@ inline std::uint16_t f16_bits(float value) {
   }
   const std::uint32_t rounded = size + 0xfffu + ((size >> 13) & 1u);
   return sign | static_cast<std::uint16_t>((rounded - 0x38000000u) >> 13);
+}
+
+inline float bf16_value(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+inline float f16_value(std::uint16_t bits) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
+  const std::uint32_t exponent = bits >> 10 & 31u;
+  const std::uint32_t mantissa = bits & 0x3ffu;
+  if (exponent == 0) {  // zero or subnormal: mantissa * 2^-24
+    const float value = static_cast<float>(mantissa) * 0x1.0p-24f;
+    return sign != 0 ? -value : value;
+  }
+  const std::uint32_t wide = exponent == 31 ? 255 : exponent + 112;
+  return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
 }
 
 }  // namespace ymir

@@ -15,6 +15,7 @@
 
 #include "ymir/base/file.h"
 #include "ymir/base/json.h"
+#include "ymir/tune/checkpoint/half.h"
 
 namespace ymir {
 namespace {
@@ -132,18 +133,6 @@ Result<> check_cover(std::vector<Place> places, std::size_t data_size) {
   return Ok{};
 }
 
-float from_half(std::uint16_t half) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
-  const std::uint32_t exponent = half >> 10 & 31u;
-  const std::uint32_t mantissa = half & 0x3ffu;
-  if (exponent == 0) {  // zero or subnormal: mantissa * 2^-24
-    const float value = static_cast<float>(mantissa) * 0x1.0p-24f;
-    return sign ? -value : value;
-  }
-  const std::uint32_t wide = exponent == 31 ? 255 : exponent + 112;
-  return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
-}
-
 template <class Element, class Convert>
 std::vector<float> convert_all(const TensorView& tensor, Convert convert) {
   std::vector<float> values(tensor.count());
@@ -182,11 +171,9 @@ Result<std::vector<float>> to_f32(const TensorView& tensor) {
     case DType::kF64:
       return convert_all<double>(tensor, [](double x) { return static_cast<float>(x); });
     case DType::kF16:
-      return convert_all<std::uint16_t>(tensor, from_half);
+      return convert_all<std::uint16_t>(tensor, f16_value);
     case DType::kBF16:
-      return convert_all<std::uint16_t>(tensor, [](std::uint16_t x) {
-        return std::bit_cast<float>(static_cast<std::uint32_t>(x) << 16);
-      });
+      return convert_all<std::uint16_t>(tensor, bf16_value);
     default:
       return Error{ErrorCode::kInvalidArgument,
                    fmt::format("{} holds no floating-point numbers", dtype_name(tensor.dtype))};

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "ymir/tune/checkpoint/half.h"
+
 #define YMIR_INLINE static inline __attribute__((always_inline))
 #pragma GCC diagnostic ignored "-Wpsabi"  // vectors are passed between inlined functions only
 
@@ -19,11 +21,18 @@ namespace {
 constexpr int kLanes = 16;
 constexpr std::int64_t kAhead = 16;  // lines of b that are fetched early
 using F16 = float __attribute__((vector_size(64)));
+using I16 = int __attribute__((vector_size(64)));
 
 YMIR_INLINE F16 load(const float* x) {
   F16 r;
   __builtin_memcpy(&r, x, sizeof r);
   return r;
+}
+YMIR_INLINE F16 load_some(const float* x, std::int64_t count) {
+  if (count == kLanes) return load(x);
+  float some[kLanes] = {};
+  for (std::int64_t i = 0; i < count; ++i) some[i] = x[i];
+  return load(some);
 }
 YMIR_INLINE void store(float* x, F16 r) { __builtin_memcpy(x, &r, sizeof r); }
 YMIR_INLINE F16 everywhere(float x) { return F16{x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
@@ -38,7 +47,7 @@ struct Tile {
   std::int64_t columns;  // of the last vector
   const float* bias;
   float alpha;
-  bool add;
+  bool add, go_on;
 };
 
 // Rows x (16 Vectors) elements of c. The loops over rows and vectors are unrolled: up to 27 sums,
@@ -52,6 +61,13 @@ void tile(const Tile& t) {
   for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 3
     for (int v = 0; v < Vectors; ++v) sum[r][v] = F16{};
+  if (t.go_on) {
+#pragma GCC unroll 9
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 3
+      for (int v = 0; v < Vectors; ++v)
+        sum[r][v] = load_some(t.c + r * t.c_row + kLanes * v, v + 1 < Vectors ? kLanes : t.columns);
+  }
   const std::int64_t a_row = t.a_row, a_column = t.a_column, line = t.line, ahead = kAhead * line;
   const float *a0 = t.a, *a1 = t.a + 3 * a_row, *a2 = t.a + 6 * a_row, *b = t.b;
 #pragma GCC unroll 2
@@ -125,7 +141,8 @@ void multiply_panels(const Product& p, Strided a, Panels b, float* c, std::int64
            columns - (vectors - 1) * kLanes,
            p.bias != nullptr ? p.bias + first : nullptr,
            p.alpha,
-           p.add};
+           p.add,
+           p.go_on};
     // Rows in shares of about equal height: one row alone would wait for each of its sums.
     std::int64_t row = 0;
     for (std::int64_t left = (p.m + kTileRows - 1) / kTileRows; left > 0; --left) {
@@ -138,15 +155,112 @@ void multiply_panels(const Product& p, Strided a, Panels b, float* c, std::int64
   }
 }
 
+// Sixteen lines of lanes become sixteen of columns.
+YMIR_INLINE void turn(I16 (&x)[kLanes]) {
+  const I16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#pragma GCC unroll 4
+  for (int step = 8; step > 0; step /= 2) {
+    const I16 in_low = (lane & step) == 0;
+    const I16 low = (in_low & lane) | (~in_low & (lane + kLanes - step));
+    const I16 high = (in_low & (lane + step)) | (~in_low & (lane + kLanes));
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; ++i) {
+      if ((i & step) != 0) continue;
+      const I16 a = x[i], b = x[i + step];
+      x[i] = __builtin_shuffle(a, b, low);
+      x[i + step] = __builtin_shuffle(a, b, high);
+    }
+  }
+}
+
+// Lines of k from 16 columns whose values along k are adjacent; returns how many were done.
+std::int64_t pack_turned(Strided b, std::int64_t k, float* to) {
+  std::int64_t i = 0;
+  for (; i + kLanes <= k; i += kLanes, to += kLanes * kPanel) {
+    I16 x[kLanes];
+#pragma GCC unroll 16
+    for (int j = 0; j < kLanes; ++j)
+      __builtin_memcpy(&x[j], b.data + i + j * b.column, sizeof x[j]);
+    turn(x);
+#pragma GCC unroll 16
+    for (int j = 0; j < kLanes; ++j) __builtin_memcpy(to + j * kPanel, &x[j], sizeof x[j]);
+  }
+  return i;
+}
+
+// Of half precision: bf16, or f16 (sign, 5 bits of exponent, 10 more).
+YMIR_INLINE F16 values_of(I16 bits, bool f16) {
+  if (!f16) return (F16)(bits << 16);
+  const I16 size = (bits & 0x7fff) << 13;
+  const I16 no_number = (size >= 31 << 23) & (255 << 23);  // infinity, NaN
+  const F16 scaled = (F16)size * 0x1p112f;
+  return (F16)(((I16)scaled | no_number) | (bits & 0x8000) << 16);
+}
+
+// Two values along k are one lane until they are turned.
+std::int64_t pack_turned(Strided16 b, std::int64_t k, float* to) {
+  std::int64_t i = 0;
+  for (; i + 2 * kLanes <= k; i += 2 * kLanes, to += 2 * kLanes * kPanel) {
+    I16 x[kLanes];
+#pragma GCC unroll 16
+    for (int j = 0; j < kLanes; ++j)
+      __builtin_memcpy(&x[j], b.data + i + j * b.column, sizeof x[j]);
+    turn(x);
+#pragma GCC unroll 16
+    for (int j = 0; j < kLanes; ++j) {
+      store(to + 2 * j * kPanel, values_of(x[j] & 0xffff, b.f16));
+      store(to + (2 * j + 1) * kPanel, values_of((x[j] >> 16) & 0xffff, b.f16));
+    }
+  }
+  return i;
+}
+
+// A line of 16 columns.
+YMIR_INLINE void copy_line(const float* from, bool, float* to) { store(to, load(from)); }
+YMIR_INLINE void copy_line(const std::uint16_t* from, bool f16, float* to) {
+  using U16 = std::uint16_t __attribute__((vector_size(32)));
+  U16 bits;
+  __builtin_memcpy(&bits, from, sizeof bits);
+  store(to, values_of(__builtin_convertvector(bits, I16), f16));
+}
+template <class Value>
+void pack_lines(const Value* from, std::int64_t row, bool f16, std::int64_t k, std::int64_t vectors,
+                float* to) {
+  for (std::int64_t i = 0; i < k; ++i, from += row, to += kPanel)
+    for (std::int64_t v = 0; v < vectors; ++v) copy_line(from + v * kLanes, f16, to + v * kLanes);
+}
+
 #pragma GCC pop_options
 #endif
 
-float value_of(float x) { return x; }
-float value_of(std::uint16_t bits) {
-  const std::uint32_t wide = static_cast<std::uint32_t>(bits) << 16;
-  float x;
-  std::memcpy(&x, &wide, sizeof x);
-  return x;
+float value_of(float x, bool) { return x; }
+float value_of(std::uint16_t bits, bool f16) { return f16 ? f16_value(bits) : bf16_value(bits); }
+
+bool is_f16(const Strided&) { return false; }
+bool is_f16(const Strided16& b) { return b.f16; }
+
+// Packs what vectors can take of a panel. What is left: columns from .first on, and of those before
+// it lines of k from .second on.
+template <class Matrix>
+std::pair<std::int64_t, std::int64_t> pack_vectors(Matrix b, std::int64_t k, std::int64_t columns,
+                                                   float* to) {
+#ifdef YMIR_GEMM
+  const std::int64_t vectors = columns / kLanes;
+  if (!has_gemm() || vectors == 0) return {0, 0};
+  if (b.column == 1) {
+    pack_lines(b.data, b.row, is_f16(b), k, vectors, to);
+    return {vectors * kLanes, k};
+  }
+  if (b.row == 1) {
+    std::int64_t done = 0;
+    for (std::int64_t v = 0; v < vectors; ++v, b.data += kLanes * b.column)
+      done = pack_turned(b, k, to + v * kLanes);
+    return {vectors * kLanes, done};
+  }
+#else
+  (void)b, (void)k, (void)columns, (void)to;
+#endif
+  return {0, 0};
 }
 
 template <class Matrix>
@@ -154,20 +268,14 @@ void pack_any(Matrix b, std::int64_t k, std::int64_t n, std::int64_t first, std:
               float* packed) {
   for (std::int64_t panel = first; panel < last; ++panel) {
     const std::int64_t columns = std::min(kPanel, n - panel * kPanel);
-    const auto* from = b.data + panel * kPanel * b.column;
+    Matrix from = b;
+    from.data += panel * kPanel * b.column;
     float* to = packed + panel * kPanel * k;
     if (columns < kPanel) std::fill(to, to + kPanel * k, 0.0f);
-    if (b.column == 1) {
-      for (std::int64_t i = 0; i < k; ++i)
-        for (std::int64_t j = 0; j < columns; ++j)
-          to[i * kPanel + j] = value_of(from[i * b.row + j]);
-      continue;
-    }
-    // Transposed: 16 lines of k at a time, so that what is written stays in the nearest cache.
-    for (std::int64_t begin = 0; begin < k; begin += 16)
-      for (std::int64_t j = 0; j < columns; ++j)
-        for (std::int64_t i = begin; i < std::min(k, begin + 16); ++i)
-          to[i * kPanel + j] = value_of(from[i * b.row + j * b.column]);
+    const auto [wide, deep] = pack_vectors(from, k, columns, to);
+    for (std::int64_t j = 0; j < columns; ++j)
+      for (std::int64_t i = j < wide ? deep : 0; i < k; ++i)
+        to[i * kPanel + j] = value_of(from.data[i * b.row + j * b.column], is_f16(b));
   }
 }
 

@@ -33,10 +33,11 @@ std::int64_t packed_size(std::int64_t k, std::int64_t n);
 // Panels first..last (of 48 columns each) of b [k, n].
 void pack(Strided b, std::int64_t k, std::int64_t n, std::int64_t first, std::int64_t last,
           float* packed);
-// The same from bf16 bits.
+// The same from bits in half precision: bf16, or f16.
 struct Strided16 {
   const std::uint16_t* data = nullptr;
   std::int64_t row = 0, column = 1;
+  bool f16 = false;
 };
 void pack(Strided16 b, std::int64_t k, std::int64_t n, std::int64_t first, std::int64_t last,
           float* packed);
@@ -46,6 +47,9 @@ struct Product {
   float alpha = 1;
   bool add = false;
   const float* bias = nullptr;  // [n], added to every line
+  // Each sum begins at what stands in c, as if k had more lines before: the bits are those of one
+  // product over all of k. alpha is 1.
+  bool go_on = false;
 };
 // c [m, n] with lines of adjacent values. n = columns of c; b may have more.
 void multiply(const Product& product, Strided a, Panels b, float* c, std::int64_t c_row);

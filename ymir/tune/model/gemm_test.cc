@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <vector>
 
 #include "ymir/base/rng.h"
+#include "ymir/tune/checkpoint/half.h"
 
 namespace ymir::kernels {
 namespace {
@@ -111,6 +113,69 @@ TEST(Gemm, PackedBitsOfBf16AreItsValues) {
   EXPECT_EQ(to[2], 0.0f);  // filled up
   EXPECT_EQ(to[kPanel], 3.0f);
   EXPECT_EQ(to[kPanel + 1], 0.0f);
+}
+
+TEST(Gemm, ASumThatGoesOnHasTheBitsOfOneThatWasNotCut) {
+  if (!has_gemm()) GTEST_SKIP() << "this CPU has no AVX-512";
+  const std::int64_t m = 13, n = 71, k = 100, cut = 37;
+  const auto a = numbers(m * k, 1), b = numbers(k * n, 2), bias = numbers(n, 3);
+  const auto whole = packed({b.data(), n, 1}, k, n), upper = packed({b.data(), n, 1}, cut, n),
+             lower = packed({b.data() + cut * n, n, 1}, k - cut, n);
+  std::vector<float> at_once(static_cast<std::size_t>(m * n)), in_two = at_once;
+
+  multiply({m, n, k, 1, false, bias.data()}, {a.data(), k, 1}, {whole.data(), kPanel * k, kPanel},
+           at_once.data(), n);
+  multiply({m, n, cut}, {a.data(), k, 1}, {upper.data(), kPanel * cut, kPanel}, in_two.data(), n);
+  multiply({m, n, k - cut, 1, false, bias.data(), true}, {a.data() + cut, k, 1},
+           {lower.data(), kPanel * (k - cut), kPanel}, in_two.data(), n);
+
+  EXPECT_EQ(in_two, at_once);
+}
+
+TEST(Gemm, EveryElementIsPackedWhateverTheStrides) {
+  for (const std::int64_t n : {1, 16, 50, 96}) {
+    for (const std::int64_t k : {1, 16, 37, 64}) {
+      const auto b = numbers(k * n, 4);
+      for (const bool turned : {false, true}) {
+        const Strided view = turned ? Strided{b.data(), 1, k} : Strided{b.data(), n, 1};
+
+        const auto panels = packed(view, k, n);
+
+        for (std::int64_t i = 0; i < k; ++i)
+          for (std::int64_t j = 0; j < packed_size(1, n); ++j)
+            ASSERT_EQ(
+                panels[static_cast<std::size_t>(j / kPanel * kPanel * k + i * kPanel + j % kPanel)],
+                j < n ? view.data[i * view.row + j * view.column] : 0.0f)
+                << k << " x " << n << (turned ? " turned" : "") << " at " << i << ", " << j;
+      }
+    }
+  }
+}
+
+// Vectors take all lanes but the last few columns and lines.
+TEST(Gemm, EveryValueInHalfPrecisionIsPackedAsItIs) {
+  const std::int64_t k = 255, n = 257;  // all bits once, but for the last
+  std::vector<std::uint16_t> bits(static_cast<std::size_t>(k * n));
+  for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<std::uint16_t>(i);
+  for (const bool f16 : {false, true}) {
+    for (const bool turned : {false, true}) {
+      std::vector<float> to(static_cast<std::size_t>(packed_size(k, n)));
+
+      pack(turned ? Strided16{bits.data(), 1, k, f16} : Strided16{bits.data(), n, 1, f16}, k, n, 0,
+           packed_size(1, n) / kPanel, to.data());
+
+      for (std::int64_t i = 0; i < k; ++i)
+        for (std::int64_t j = 0; j < n; ++j) {
+          const std::uint16_t from = bits[static_cast<std::size_t>(turned ? i + j * k : i * n + j)];
+          const float expected = f16 ? f16_value(from) : bf16_value(from);
+          const float got =
+              to[static_cast<std::size_t>(j / kPanel * kPanel * k + i * kPanel + j % kPanel)];
+          ASSERT_TRUE(std::bit_cast<std::uint32_t>(got) == std::bit_cast<std::uint32_t>(expected) ||
+                      (std::isnan(got) && std::isnan(expected)))
+              << std::hex << from << (f16 ? " as f16" : " as bf16");
+        }
+    }
+  }
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Matrix products of the encoder. Our own kernel (gemm.h), where the CPU has it, takes those with
-// frozen weights that are kept packed (in bf16 only on a CPU without matrix units), all within an
-// ExactRows, and the small ones of adapters. The others, and all on other CPUs, are ATen's mm,
-// which is also the readable form.
+// frozen weights that are kept packed or are in half precision (in bf16 only on a CPU without
+// matrix units), all within an ExactRows, and the small ones of adapters. The others, and all on
+// other CPUs, are ATen's mm, which is also the readable form.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>
@@ -30,7 +30,8 @@ using AfterLines = std::function<void(std::int64_t first, std::int64_t last)>;
 
 constexpr std::int64_t kBlockTiles = 22;  // 198 rows: a block of both factors fits the L2 cache
 constexpr std::int64_t kLanes = 16;
-constexpr double kSmallWork = 1 << 20;  // multiply-adds that are not worth another thread
+constexpr std::int64_t kUnpackedLines = 4096;  // of a panel: 768 KiB, which fit the L2 cache
+constexpr double kSmallWork = 1 << 20;         // multiply-adds that are not worth another thread
 
 // Matrix units for bf16 (AMX). Without them a product in bf16 is no faster than one in f32.
 bool has_bf16_units() {
@@ -50,65 +51,76 @@ bool is_own(const at::Tensor& x) {
   return kernels::has_gemm() && !is_plain(x) && x.scalar_type() == at::kFloat;
 }
 bool is_own(const at::Tensor& x, const Linear& linear) {
-  const bool wanted =
-      linear.weight16.defined() ? !has_bf16_units() : exact_rows > 0 || linear.packed != nullptr;
+  const bool wanted = linear.weight16.defined() ? !has_bf16_units()
+                                                : exact_rows > 0 || linear.packed != nullptr ||
+                                                      linear.weight.scalar_type() != at::kFloat;
   return wanted && is_own(x) && x.stride(1) == 1;
+}
+
+std::int64_t panels_of(std::int64_t columns) {
+  return (columns + kernels::kPanel - 1) / kernels::kPanel;
 }
 
 at::Tensor floats(std::int64_t count) { return at::empty({count}, at::kFloat); }
 
+// Panels first..last of lines `line` .. `line` + depth of a matrix [k, n].
+void pack(const at::Tensor& b, std::int64_t line, std::int64_t depth, std::int64_t first,
+          std::int64_t last, float* to) {
+  const std::int64_t at = line * b.stride(0) + first * kernels::kPanel * b.stride(1);
+  const std::int64_t columns = b.size(1) - first * kernels::kPanel;
+  if (b.scalar_type() == at::kFloat) {
+    kernels::pack(kernels::Strided{b.const_data_ptr<float>() + at, b.stride(0), b.stride(1)}, depth,
+                  columns, 0, last - first, to);
+  } else {
+    const auto* bits = static_cast<const std::uint16_t*>(b.const_data_ptr()) + at;
+    kernels::pack(kernels::Strided16{bits, b.stride(0), b.stride(1), b.scalar_type() == at::kHalf},
+                  depth, columns, 0, last - first, to);
+  }
+}
+
 // A matrix [k, n] as panels.
-at::Tensor packed(const at::Tensor& matrix) {
-  const at::Tensor b = matrix.scalar_type() == at::kHalf ? in_f32(matrix) : matrix;
+at::Tensor packed(const at::Tensor& b) {
   const std::int64_t k = b.size(0), n = b.size(1);
   at::Tensor out = floats(kernels::packed_size(k, n));
   float* to = out.mutable_data_ptr<float>();
-  const std::int64_t panels = (n + kernels::kPanel - 1) / kernels::kPanel;
   const auto each =
       std::max<std::int64_t>(1, (1 << 15) / (kernels::kPanel * std::max<std::int64_t>(1, k)));
-  at::parallel_for(0, panels, each, [&](std::int64_t begin, std::int64_t end) {
-    if (b.scalar_type() == at::kBFloat16) {
-      const auto* bits = static_cast<const std::uint16_t*>(b.const_data_ptr());
-      kernels::pack(kernels::Strided16{bits, b.stride(0), b.stride(1)}, k, n, begin, end, to);
-    } else {
-      kernels::pack(kernels::Strided{b.const_data_ptr<float>(), b.stride(0), b.stride(1)}, k, n,
-                    begin, end, to);
-    }
+  at::parallel_for(0, panels_of(n), each, [&](std::int64_t begin, std::int64_t end) {
+    pack(b, 0, k, begin, end, to + begin * kernels::kPanel * k);
   });
   return out;
 }
 
-// The panels of a weight, with what must stay alive while they are read.
-struct WeightPanels {
+// A frozen weight as the second factor.
+struct Factor {
+  at::Tensor values{};  // [k, n]
+  // Its panels, with what must stay alive while they are read. Undefined: not kept, each product
+  // makes them a few at a time.
   at::Tensor memory{};
   kernels::Panels panels{};
 };
 
-// As the second factor of x W^T: [in, out].
-WeightPanels forward_panels(const Linear& linear) {
-  const at::Tensor& w = linear.values();
-  const std::int64_t step = kernels::kPanel * w.size(1);
-  if (linear.packed == nullptr || linear.first % kernels::kPanel != 0) {
-    const at::Tensor memory = packed(w.t());
-    return {memory, {memory.const_data_ptr<float>(), step, kernels::kPanel}};
-  }
+// Of x W^T: [in, out].
+Factor forward_factor(const Linear& linear) {
+  const at::Tensor values = linear.values().t();
+  const std::int64_t step = kernels::kPanel * values.size(0);
+  if (linear.packed == nullptr || linear.first % kernels::kPanel != 0) return {values, {}, {}};
   at::Tensor& memory = linear.packed->forward;
   if (!memory.defined()) memory = packed(linear.packed->source.t());
-  return {memory,
+  return {values,
+          memory,
           {memory.const_data_ptr<float>() + linear.first / kernels::kPanel * step, step,
            kernels::kPanel}};
 }
 
-// As the second factor of dy W: [out, in].
-WeightPanels backward_panels(const Linear& linear) {
-  const at::Tensor& w = linear.values();
-  if (linear.packed == nullptr) {
-    const at::Tensor memory = packed(w);
-    return {memory, {memory.const_data_ptr<float>(), kernels::kPanel * w.size(0), kernels::kPanel}};
-  }
+// Of dy W: [out, in].
+Factor backward_factor(const Linear& linear) {
+  const at::Tensor& values = linear.values();
+  if (linear.packed == nullptr) return {values, {}, {}};
   at::Tensor& memory = linear.packed->backward;
   if (!memory.defined()) memory = packed(linear.packed->source);
-  return {memory,
+  return {values,
+          memory,
           {memory.const_data_ptr<float>() + linear.first * kernels::kPanel,
            kernels::kPanel * linear.packed->source.size(0), kernels::kPanel}};
 }
@@ -120,7 +132,7 @@ void multiply_all(const kernels::Product& p, kernels::Strided a, kernels::Panels
   const std::int64_t tiles = (p.m + kernels::kTileRows - 1) / kernels::kTileRows;
   const double tile_work =
       static_cast<double>(kernels::kTileRows) * static_cast<double>(p.n) * static_cast<double>(p.k);
-  const std::int64_t panels = (p.n + kernels::kPanel - 1) / kernels::kPanel;
+  const std::int64_t panels = panels_of(p.n);
   if (tiles < 2 * at::get_num_threads() && panels > tiles) {
     const auto each = std::max<std::int64_t>(
         1, static_cast<std::int64_t>(kSmallWork / (static_cast<double>(tiles) * tile_work) *
@@ -149,6 +161,47 @@ void multiply_all(const kernels::Product& p, kernels::Strided a, kernels::Panels
 
 kernels::Strided strided(const at::Tensor& t) {
   return {t.const_data_ptr<float>(), t.stride(0), t.stride(1)};
+}
+
+// The same with a weight of which no panels are kept: each thread unpacks a few into memory of its
+// own, and all rows pass them by. Sums go on from one cut of k to the next: no bit changes.
+void multiply_unpacking(const kernels::Product& p, kernels::Strided a, const at::Tensor& b,
+                        float* c, std::int64_t c_row, const AfterLines& after) {
+  // What lies adjacent in memory is read in long runs.
+  const std::int64_t wide = b.stride(0) == 1 ? 1 : 8, deep = kUnpackedLines / wide;
+  const auto each = static_cast<std::int64_t>(
+      kSmallWork / (static_cast<double>(p.m * kernels::kPanel) * static_cast<double>(p.k)));
+  at::parallel_for(
+      0, panels_of(p.n), std::max<std::int64_t>(1, each),
+      [&](std::int64_t begin, std::int64_t end) {
+        const at::Tensor memory =
+            floats(std::min(wide, end - begin) * std::min(deep, p.k) * kernels::kPanel);
+        float* unpacked = memory.mutable_data_ptr<float>();
+        for (std::int64_t first = begin; first < end; first += wide) {
+          const std::int64_t last = std::min(end, first + wide), column = first * kernels::kPanel;
+          for (std::int64_t line = 0; line < p.k; line += deep) {
+            kernels::Product part{p.m, std::min(p.n, last * kernels::kPanel) - column,
+                                  std::min(deep, p.k - line)};
+            part.go_on = line > 0;
+            if (p.bias != nullptr && line + deep >= p.k) part.bias = p.bias + column;
+            pack(b, line, part.k, first, last, unpacked);
+            kernels::multiply(part, {a.data + line * a.column, a.row, a.column},
+                              {unpacked, kernels::kPanel * part.k, kernels::kPanel}, c + column,
+                              c_row);
+          }
+        }
+      });
+  if (after) at::parallel_for(0, p.m, kernels::kTileRows, after);
+}
+
+// c = a b (+ bias), c with lines of adjacent values.
+void multiply_frozen(const at::Tensor& a, const Factor& b, const at::Tensor& bias, at::Tensor c,
+                     const AfterLines& after = {}) {
+  kernels::Product p{a.size(0), c.size(1), a.size(1)};
+  if (bias.defined()) p.bias = bias.const_data_ptr<float>();
+  float* to = c.mutable_data_ptr<float>();
+  if (b.memory.defined()) return multiply_all(p, strided(a), b.panels, to, c.stride(0), after);
+  multiply_unpacking(p, strided(a), b.values, to, c.stride(0), after);
 }
 
 // c = alpha a b (+ c), c with lines of adjacent values.
@@ -201,12 +254,14 @@ at::Tensor activated_product(const at::Tensor& x, const Linear& linear, Activati
   const std::int64_t m = x.size(0), k = x.size(1), n = linear.weight.size(0);
   at::Tensor h = at::empty({m, gated ? n / 2 : n}, at::kFloat);
   if (slope != nullptr) *slope = at::empty({m, n}, at::kFloat);
-  const WeightPanels b = forward_panels(linear);
+  const Factor b = forward_factor(linear);
   constexpr std::int64_t kBlock = kBlockTiles * kernels::kTileRows;
-  if (m <= kBlock) {
+  if (m <= kBlock || !b.memory.defined()) {
     const at::Tensor z = at::empty({m, n}, at::kFloat);
-    multiply_all({m, n, k}, strided(x), b.panels, z.mutable_data_ptr<float>(), n);
-    activation_lines(f, gated, z, linear.bias, h, slope, 0);
+    multiply_frozen(x, b, {}, z);
+    at::parallel_for(0, m, kernels::kTileRows, [&](std::int64_t first, std::int64_t last) {
+      activation_lines(f, gated, z.narrow(0, first, last - first), linear.bias, h, slope, first);
+    });
     return h;
   }
   // Nobody needs the sums beyond their activation: one block of them a thread is enough.
@@ -226,11 +281,8 @@ at::Tensor activated_product(const at::Tensor& x, const Linear& linear, Activati
 
 at::Tensor product_with_bias(const at::Tensor& x, const Linear& linear) {
   if (is_own(x, linear)) {
-    const std::int64_t m = x.size(0), k = x.size(1), n = linear.weight.size(0);
-    at::Tensor y = at::empty({m, n}, at::kFloat);
-    const WeightPanels b = forward_panels(linear);
-    const float* bias = linear.bias.defined() ? linear.bias.const_data_ptr<float>() : nullptr;
-    multiply_all({m, n, k, 1, false, bias}, strided(x), b.panels, y.mutable_data_ptr<float>(), n);
+    at::Tensor y = at::empty({x.size(0), linear.weight.size(0)}, at::kFloat);
+    multiply_frozen(x, forward_factor(linear), linear.bias, y);
     return y;
   }
   if (linear.weight16.defined()) {
@@ -245,27 +297,28 @@ at::Tensor activated_product_backward(const at::Tensor& dy, const Linear& linear
                                       const at::Tensor& slope) {
   if (gated || !is_own(dy, linear))
     return activation_backward(gated, product_backward(dy, linear), slope);
-  const std::int64_t m = dy.size(0), k = dy.size(1), n = linear.weight.size(1);
-  at::Tensor dh = at::empty({m, n}, at::kFloat);
+  const std::int64_t n = linear.weight.size(1);
+  at::Tensor dh = at::empty({dy.size(0), n}, at::kFloat);
   float* out = dh.mutable_data_ptr<float>();
   const float* factor = slope.const_data_ptr<float>();
-  const WeightPanels b = backward_panels(linear);
-  multiply_all({m, n, k}, strided(dy), b.panels, out, n,
-               [&](std::int64_t first, std::int64_t last) {
-                 kernels::multiply(out + first * n, factor + first * n, (last - first) * n);
-               });
+  multiply_frozen(dy, backward_factor(linear), {}, dh, [&](std::int64_t first, std::int64_t last) {
+    kernels::multiply(out + first * n, factor + first * n, (last - first) * n);
+  });
   return dh;
 }
 
 at::Tensor product_backward(const at::Tensor& dy, const Linear& linear, at::Tensor into) {
   if (is_own(dy, linear)) {
+    const Factor b = backward_factor(linear);
     const std::int64_t m = dy.size(0), k = dy.size(1), n = linear.weight.size(1);
-    const bool add = into.defined();
-    if (!add) into = at::empty({m, n}, at::kFloat);
-    const WeightPanels b = backward_panels(linear);
-    multiply_all({m, n, k, 1, add}, strided(dy), b.panels, into.mutable_data_ptr<float>(),
-                 into.stride(0));
-    return into;
+    if (into.defined() && b.memory.defined()) {
+      multiply_all({m, n, k, 1, true}, strided(dy), b.panels, into.mutable_data_ptr<float>(),
+                   into.stride(0));
+      return into;
+    }
+    const at::Tensor dx = at::empty({m, n}, at::kFloat);
+    multiply_frozen(dy, b, {}, dx);
+    return into.defined() ? into.add_(dx) : dx;
   }
   if (linear.weight16.defined()) {
     at::Tensor dx = at::mm(dy.to(at::kBFloat16), linear.weight16).to(at::kFloat);

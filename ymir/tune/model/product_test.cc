@@ -13,6 +13,8 @@
 #include <thread>
 
 #include "ymir/base/rng.h"
+#include "ymir/tune/model/exact_rows_torch.h"
+#include "ymir/tune/model/gemm.h"
 #include "ymir/tune/model/ops_torch.h"
 
 namespace ymir {
@@ -91,6 +93,32 @@ TEST_P(Product, WithItsActivationIsBothOneAfterTheOther) {
                             activation_backward(false, product_backward(dy, down), slope)))
           << rows;
     }
+}
+
+// Such a weight is unpacked a piece at a time, in pieces that end within its lines and columns.
+TEST_P(Product, OfAWeightThatIsNotKeptPackedHasTheBitsOfOneThatIs) {
+  if (!kernels::has_gemm()) GTEST_SKIP() << "this CPU has no AVX-512";
+  const at::NoGradGuard no_autograd;
+  const ExactRows exact;
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf}) {
+    Linear kept = frozen(1110, 4200);
+    kept.weight = kept.weight.to(type);
+    kept.packed->source = kept.weight;
+    Linear unkept = kept;
+    unkept.packed = nullptr;
+    const at::Tensor x = numbers(20, 4200, 1), dy = numbers(20, 1110, 2);
+    at::Tensor slope, slope_of_kept, into = numbers(20, 4200, 3), into_of_kept = into.clone();
+
+    const at::Tensor h = activated_product(x, unkept, Activation::kGelu, false, &slope);
+    product_backward(dy, unkept, into);
+
+    EXPECT_TRUE(at::equal(h, activated_product(x, kept, Activation::kGelu, false, &slope_of_kept)));
+    EXPECT_TRUE(at::equal(slope, slope_of_kept));
+    EXPECT_TRUE(at::equal(product_with_bias(x, unkept), product_with_bias(x, kept)));
+    EXPECT_TRUE(at::equal(into, product_backward(dy, kept, into_of_kept)));
+    EXPECT_TRUE(at::equal(activated_product_backward(dy, unkept, false, x),
+                          activated_product_backward(dy, kept, false, x)));
+  }
 }
 
 TEST_P(Product, GradientsOfAnAdapterAreTheLibrarysWhateverTheStrides) {
