@@ -246,6 +246,18 @@ TEST_F(ClusterTest, ACrashIsTheJobsFault) {
   EXPECT_TRUE(exited->fault);
 }
 
+TEST_F(ClusterTest, AWorkerThatCannotBeginIsNotTheJobsFault) {
+  options_.engine->worker = "/bin/false";
+  start();
+  const StartRun run = order(ready_place(), {0}, task(1, 20));
+
+  ASSERT_TRUE(world_->request(run));
+  const auto lost = hear<RunLost>(run.run);
+
+  ASSERT_TRUE(lost);
+  EXPECT_FALSE(lost->fault) << lost->why;
+}
+
 TEST_F(ClusterTest, AStoppedProcessCountsAsHungAndIsKilled) {
   options_.engine->agent_arguments = {"--hung", "0.5"};
   start();
@@ -490,6 +502,7 @@ TEST_F(ClusterTest, AnAgentWithAWrongSecretExitsWithCode3) {
 
 TEST_F(ClusterTest, DataIsCheckedInAChild) {
   options_.data_check.time = Seconds(1);
+  options_.data_check.pause = Seconds(0.01);
   options_.engine.reset();
   start();
   const auto check = [&](std::uint64_t job, std::map<std::string, std::string> tags) {
@@ -514,6 +527,19 @@ TEST_F(ClusterTest, DataIsCheckedInAChild) {
   EXPECT_EQ(refused[JobId{2}], std::vector<std::string>{"train.csv:3:1: a row of 2 columns"});
   EXPECT_THAT(refused[JobId{3}], testing::Contains(testing::HasSubstr("signal 6")));
   EXPECT_THAT(refused[JobId{4}], testing::Contains(testing::HasSubstr("longer than 1 s")));
+}
+
+TEST_F(ClusterTest, ACheckThatGaveNoAnswerIsAskedAgain) {
+  options_.data_check.pause = Seconds(0.01);
+  options_.engine.reset();
+  start();
+  const CheckData check{JobId{1}, task(1, 30, {{"check_dies_once", folder_ + "/died"}}).spec};
+
+  ASSERT_TRUE(world_->request(check));
+  const auto checked = hear<DataChecked>();
+
+  EXPECT_TRUE(checked);
+  EXPECT_TRUE(fs::exists(folder_ + "/died"));
 }
 
 TEST_F(ClusterTest, AHugeCheckKeepsNoOtherWaitingAndEndsWhenItsJobIsCancelled) {

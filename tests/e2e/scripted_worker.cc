@@ -235,6 +235,10 @@ int check() {
   const auto spec = decode_spec(text);
   if (!spec) die(spec.error().message);
   if (spec->tags.contains("check_crashes")) std::abort();
+  if (const auto mark = spec->tags.find("check_dies_once");
+      mark != spec->tags.end() && !std::filesystem::exists(mark->second) &&
+      write_file(mark->second, ""))
+    std::_Exit(1);
   if (spec->tags.contains("check_hangs"))
     for (;;) ::pause();
   if (spec->tags.contains("bad_data")) {

@@ -411,8 +411,14 @@ void AgentServer::take(PlaceId id, const Answer& answer) {
   log::warning("place {} refused an order for {}: {}: {}", id.value, to_string(order.run),
                answer.code, answer.text);
   if (!order.is_start) {
-    // Nothing of that run is left there: whoever waits for its end has to hear it.
-    if (answer.code == "unknown_run" && place.leaving.erase(order.run) > 0) offer_if_free(id);
+    // Nothing of that run is left there: whoever waits for its end has to hear it. A start that is
+    // still under way is answered by itself.
+    if (answer.code != "unknown_run") return;
+    if (place.leaving.erase(order.run) > 0) return offer_if_free(id);
+    const bool may_come = std::ranges::any_of(place.orders, [&](const auto& other) {
+      return other.second.is_start && other.second.run == order.run;
+    });
+    if (!may_come) give_up(order.run, "unknown_to_agent");
     return;
   }
   give_up(order.run, "start_failed: " + answer.text);

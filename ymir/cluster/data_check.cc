@@ -14,6 +14,7 @@
 
 #include "ymir/base/child_process.h"
 #include "ymir/base/json.h"
+#include "ymir/base/log.h"
 #include "ymir/core/codec.h"
 
 namespace ymir {
@@ -132,12 +133,19 @@ Result<EventBody> read_answer(JobId job, const std::string& output) {
   return EventBody(std::move(refused));
 }
 
+void wait_for(Seconds time, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any().wait_for(lock, stop, time, [] { return false; });
+}
+
 }  // namespace
 
 Result<> DataCheckOptions::validate() const {
   if (command.empty() || command.front().empty())
     return Error{ErrorCode::kInvalidArgument, "data check: no command is given"};
-  if (!(time.count() > 0) || most_waiting == 0 || at_once < 1 || at_once > 64)
+  if (!(time.count() > 0) || most_waiting == 0 || at_once < 1 || at_once > 64 || tries < 1 ||
+      !(pause.count() >= 0))
     return Error{ErrorCode::kInvalidArgument, "data check: limits must be above 0, at_once <= 64"};
   return Ok{};
 }
@@ -147,9 +155,18 @@ EventBody check_data(const DataCheckOptions& options, const CheckData& order,
   const auto checked = [&]() -> Result<EventBody> {
     YMIR_TRY_ASSIGN(const std::string output, run_child(options, encode(order.spec), stop));
     return read_answer(order.job, output);
-  }();
-  if (checked) return *checked;
-  return DataRefused{order.job, {"data check: " + checked.error().message}};
+  };
+  auto answer = checked();
+  // No process, no pipe, no answer: the machine's fault as likely as the data's. So asked again.
+  for (int i = 1; i < options.tries && !answer && !stop.stop_requested() &&
+                  answer.error().code == ErrorCode::kUnavailable;
+       ++i) {
+    log::warning("data check of {}: {}", to_string(order.job), answer.error().message);
+    wait_for(options.pause * i, stop);
+    answer = checked();
+  }
+  if (answer) return *answer;
+  return DataRefused{order.job, {"data check: " + answer.error().message}};
 }
 
 DataCheck::DataCheck(DataCheckOptions options, std::function<void(EventBody)> done)

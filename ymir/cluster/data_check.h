@@ -3,8 +3,9 @@
 //
 // The child reads the JobSpec as JSON from stdin and prints one JSON object: {"facts":{...}} or
 // {"faults":["file:line:column: text",...]}. It has limits of time, processor, memory and output;
-// a child that dies or prints something else gives a fault that says so. A few checks at a time, in
-// the order asked, on threads of their own; start() and cancel() from any thread.
+// a child that prints something else gives a fault that says so, and one that dies without a word
+// is tried again before that. A few checks at a time, in the order asked, on threads of their own;
+// start() and cancel() from any thread.
 #pragma once
 
 #include <condition_variable>
@@ -29,7 +30,9 @@ struct DataCheckOptions {
   double cpu_seconds = 600;
   double memory_bytes = 16.0 * (1ULL << 30);  // of address space
   std::size_t most_waiting = 10'000;
-  int at_once = 4;  // so that one huge file does not keep the others waiting
+  int at_once = 4;   // so that one huge file does not keep the others waiting
+  int tries = 3;     // of a check that gave no answer: no process, or one that died
+  Seconds pause{2};  // before the second try; more before the next
   Result<> validate() const;
 };
 

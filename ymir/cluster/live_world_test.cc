@@ -317,6 +317,27 @@ TEST_F(LiveWorldTest, ASilentAgentIsLostWithItsRuns) {
   EXPECT_EQ(place_lost->place, place);
 }
 
+TEST_F(LiveWorldTest, ARunThatItsAgentDoesNotKnowIsLostWhenItIsStopped) {
+  Stranger agent(socket());
+  agent.say(encode_message(hello_of(join_)));
+  agent.answer();  // welcome
+  const StartRun run = order(ready_place());
+  const auto next_order = [&agent] { return decode_message(agent.answer()); };
+
+  ASSERT_TRUE(world_->request(run));
+  const auto start = next_order();
+  ASSERT_TRUE(start && std::holds_alternative<StartOrder>(*start));
+  agent.say(encode_message(Answer{std::get<StartOrder>(*start).id, "ok", "", {}}));
+  ASSERT_TRUE(world_->request(StopRun{run.run, true}));
+  const auto stop = next_order();
+  ASSERT_TRUE(stop && std::holds_alternative<StopOrder>(*stop));
+  agent.say(encode_message(Answer{std::get<StopOrder>(*stop).id, "unknown_run", "", {}}));
+  const auto lost = hear<RunLost>(run.run);
+
+  ASSERT_TRUE(lost);
+  EXPECT_EQ(lost->why, "unknown_to_agent");
+}
+
 TEST_F(LiveWorldTest, WakeEndsAWaitFromAnotherThread) {
   std::jthread other([&] { world_->wake(); });
 

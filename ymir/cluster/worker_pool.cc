@@ -288,7 +288,12 @@ void WorkerPool::bury(Worker& worker) {
   worker.buried = true;
   const std::string how = *worker.process.ended();
   if (worker.run) {
-    RunLost lost{worker.run->id, "worker_died: " + how, worker.process.crashed()};
+    // Whoever leaves in order before the first word could not begin: a missing library, a folder
+    // that can't be made. That is not the job's doing.
+    const bool could_not_begin = !worker.run->spoke && how.starts_with("exit ");
+    RunLost lost{worker.run->id,
+                 (could_not_begin ? "start_failed: its worker ended: " : "worker_died: ") + how,
+                 worker.process.crashed() && !could_not_begin};
     if (!worker.run->killed.empty()) {
       lost.why = worker.run->killed;
       lost.fault = worker.run->fault;

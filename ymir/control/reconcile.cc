@@ -59,27 +59,29 @@ void Controller::stop_runs() {
   }
 }
 
+// A run that does not begin in time is stopped. Its slots stay taken until the world says that it
+// has ended: what still holds them there would refuse every other run. A world that says nothing
+// for as long again has lost it.
 void Controller::watch_starts() {
-  const auto too_late = [&](const Starting& each) {
-    return each.requested + options_.start_timeout <= world_.now();
-  };
+  const auto waited = [&](const Starting& each) { return world_.now() - each.requested; };
   std::erase_if(starting_, [&](const Starting& each) {
     const auto run = state_.runs.find(each.order.run);
     return run == state_.runs.end() || run->second.started || run->second.stopping;
   });
   for (Starting& each : starting_) {
-    if (too_late(each) || each.sent.at + options_.resend > world_.now()) continue;
+    if (each.sent.at + options_.resend > world_.now()) continue;
     each.sent = {world_.now(), each.sent.times + 1};
-    outbox_.emplace_back(each.order);
-  }
-  for (const Starting& each : starting_) {
-    if (!too_late(each)) continue;
     const RunId id = each.order.run;
-    log::warning("{} has not started in {} s", to_string(id), options_.start_timeout.count());
+    if (waited(each) < options_.start_timeout) {
+      outbox_.emplace_back(each.order);
+      continue;
+    }
+    log::warning("{} has not started in {} s", to_string(id), waited(each).count());
     outbox_.emplace_back(StopRun{.run = id, .now = true});
-    note(RunLost{.run = id, .why = "start_failed"});
+    if (waited(each) >= 2 * options_.start_timeout) note(RunLost{.run = id, .why = "start_failed"});
   }
-  std::erase_if(starting_, too_late);
+  std::erase_if(starting_,
+                [&](const Starting& each) { return !state_.runs.contains(each.order.run); });
 }
 
 void Controller::start_due() {

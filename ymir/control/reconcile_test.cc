@@ -119,6 +119,44 @@ TEST_F(ReconcileTest, WaitsLongerEachTimeAStartFailsWithoutProgress) {
   EXPECT_EQ(job(kA).faults, 0);
 }
 
+TEST_F(ReconcileTest, StopsARunThatDoesNotBeginAndKeepsItsSlotsUntilItHasEnded) {
+  world_.on_start = [](const StartRun&) {};
+  world_.on_stop = [](const StopRun&) {};
+  policy_.plan = [](const Snapshot&) { return std::vector{normal(kA)}; };
+  start(1);
+  submit({kA});
+  const RunId run = job(kA).run;
+
+  happen({}, options_.start_timeout);
+  const auto stops = world_.asked_for<StopRun>();
+  const int free_before = state().free_gpus();
+  const std::size_t starts_before = world_.asked_for<StartRun>().size();
+  happen({RunLost{.run = run, .why = "worker_died: it did not stop in time"}});
+
+  ASSERT_EQ(stops.size(), 1u);
+  EXPECT_EQ(stops[0].run, run);
+  EXPECT_TRUE(stops[0].now);
+  EXPECT_EQ(free_before, 0);
+  EXPECT_EQ(world_.asked_for<StartRun>().size(), starts_before + 1);
+  EXPECT_NE(job(kA).run, run);
+}
+
+TEST_F(ReconcileTest, LosesARunThatNeitherBeginsNorIsHeardOfWhenItIsStopped) {
+  world_.on_start = [](const StartRun&) {};
+  world_.on_stop = [](const StopRun&) {};
+  policy_.plan = [](const Snapshot&) { return std::vector{normal(kA)}; };
+  start(1);
+  submit({kA});
+  const RunId run = job(kA).run;
+
+  happen({}, options_.start_timeout);
+  const bool kept = job(kA).run == run;
+  happen({}, options_.start_timeout);
+
+  EXPECT_TRUE(kept);
+  EXPECT_NE(job(kA).run, run);
+}
+
 TEST_F(ReconcileTest, BlamesNeitherOfTwoJobsInOneCrashedProcess) {
   policy_.plan = [](const Snapshot& now) {
     if (now.jobs.at(kA).barred.contains(kB)) return std::vector{normal(kA), normal(kB)};
