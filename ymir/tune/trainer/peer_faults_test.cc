@@ -7,13 +7,16 @@
 #include <c10/core/CPUAllocator.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cmath>
+#include <fstream>
 
 #include "ymir/base/json.h"
 #include "ymir/base/text.h"
 #include "ymir/tune/data/order.h"
 #include "ymir/tune/merge.h"
+#include "ymir/tune/model/gemm.h"
 #include "ymir/tune/trainer/task_torch.h"
 #include "ymir/tune/trainer/tiny_models.h"
 
@@ -509,6 +512,77 @@ TEST_F(PeerMemory, AModelInHalfPrecisionIsMappedAsItIs) {
     EXPECT_LT(images, 1.2 * static_cast<double>(weights));
     EXPECT_LT(start.rest, weights / 2);
     std::filesystem::remove_all(at.path("cache") + "/images");
+  }
+}
+
+// While one lives, the process may have so much more private memory; what asks for more fails.
+class MemoryLimit {
+ public:
+  explicit MemoryLimit(std::size_t more) {
+    std::size_t kilobytes = 0;
+    std::ifstream status("/proc/self/status");
+    for (std::string word; status >> word;)
+      if (word == "VmData:") status >> kilobytes;
+    ::getrlimit(RLIMIT_DATA, &before_);
+    const rlimit now{kilobytes * 1024 + more, before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_DATA, &now), 0);
+  }
+  ~MemoryLimit() { ::setrlimit(RLIMIT_DATA, &before_); }
+  MemoryLimit(const MemoryLimit&) = delete;
+  MemoryLimit& operator=(const MemoryLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+// LLaMA's form in bf16, 154 million values in three layers: more than are kept packed. All its
+// tensors begin with the same values.
+void write_wide_model(const std::string& folder) {
+  const std::string text =
+      R"({"model_type":"llama","hidden_size":2048,"num_hidden_layers":3,"num_attention_heads":16,)"
+      R"("intermediate_size":5632,"vocab_size":1155,"max_position_embeddings":128})";
+  const auto config = parse_model_config(text);
+  ASSERT_TRUE(config);
+  std::vector<std::uint16_t> block(std::size_t{5632} * 2048);
+  Rng rng(5);
+  for (std::uint16_t& bits : block) bits = bf16_bits(static_cast<float>(rng.uniform() - 0.5) / 16);
+  const Family& family = family_of(config->family);
+  TensorMap map;
+  for (const ImageEntry& entry : image_layout(*config, {.pooler = false, .output = true}))
+    for (std::size_t i = 0; i < entry.sources.size(); ++i) {
+      Shape shape = entry.shape;
+      if (!entry.heights.empty()) shape[0] = entry.heights[i];
+      const auto count = static_cast<std::size_t>(shape[0] * (shape.size() > 1 ? shape[1] : 1));
+      const bool outside = entry.name.starts_with("output.");
+      map[(outside ? "" : std::string(family.prefix)) + entry.sources[i]] = {
+          DType::kBF16, shape, std::as_bytes(std::span(block).first(count))};
+    }
+  ASSERT_TRUE(make_folders(folder));
+  ASSERT_TRUE(write_file(folder + "/config.json", text));
+  ASSERT_TRUE(write_safetensors(folder + "/model.safetensors", map));
+  testing::copy_tokenizer("llama2", folder,
+                          R"({"tokenizer_class":"LlamaTokenizer","eos_token":"</s>"})");
+}
+
+// The largest matrix alone takes 92 MB in f32, the model's file 318 MB.
+TEST_F(PeerMemory, AStepAndTheFirstStartOfALargeModelTakeLittlePrivateMemory) {
+  if (!kernels::has_gemm()) GTEST_SKIP() << "this CPU has no AVX-512";
+  write_wide_model(at.path("wide"));
+  ASSERT_TRUE(write_file(at.path("rows.jsonl"), "{\"text\": \"the of and to in that for it\"}\n"));
+  JobSpec spec = family_spec(at, "llama", true);
+  spec.model = at.path("wide");
+  spec.data.train = spec.data.validation = {at.path("rows.jsonl")};
+  spec.data.format = "jsonl";
+  spec.train.batch = 1;
+  spec.stop.max_epochs = 0;
+  spec.stop.max_steps = 2;
+  for (const char* precision : {"bf16", "f32"}) {
+    spec.train.precision = precision;
+    const MemoryLimit limit(std::size_t{64} << 20);
+
+    const Heard heard = run(spec, ++last_run);
+
+    EXPECT_EQ(heard.steps.size(), 2u) << precision;
   }
 }
 
