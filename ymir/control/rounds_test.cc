@@ -52,6 +52,35 @@ TEST_F(RoundTest, WhatIsLeftOfADroppedLineNamesNoJobTwice) {
   EXPECT_EQ(state().wish->plan.assignments[0].what, normal(kA));
 }
 
+// kB runs already from the finished kA; it changes while the round is computed, which also starts
+// kC from kA. That kA stands in kC's line too takes nothing from kB's.
+TEST_F(RoundTest, ALineWhoseFinishedSourceStandsInAnotherLineIsKept) {
+  const std::vector both{temporal(kB, kA), temporal(kC, kA)};
+  RunId run{};
+  policy_.plan = [&](const Snapshot& now) {
+    if (!now.jobs.contains(kB)) return std::vector{normal(kA)};
+    if (!now.jobs.contains(kC)) return std::vector{temporal(kB, kA)};
+    if (now.jobs.at(kB).run == run) world_.happen(RunStarted{.run = run});
+    return both;
+  };
+  start(2);
+  submit({kA});
+  finish(kA);
+  world_.on_start = [](const StartRun&) {};
+  submit({kB});
+  run = job(kB).run;
+  ASSERT_TRUE(run);
+
+  submit({kC});
+
+  EXPECT_THAT(state().wish->dropped, ElementsAre(temporal(kB, kA)));
+  ASSERT_THAT(state().wish->plan.assignments, SizeIs(2));
+  EXPECT_EQ(state().wish->plan.assignments[0].what, both[0]);
+  EXPECT_EQ(state().wish->plan.assignments[1].what, both[1]);
+  EXPECT_EQ(job(kB).run, run);
+  EXPECT_TRUE(job(kC).run);
+}
+
 TEST_F(RoundTest, KeepsTheOldPlanWhenARoundFails) {
   class Broken final : public Policy {
    public:

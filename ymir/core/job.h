@@ -119,7 +119,7 @@ struct JobSpec {
   SharingSpec sharing{};
   Seconds checkpoint_every{600};
   std::uint64_t seed = 0;
-  std::string output_dir{};  // empty: the state's artifacts
+  std::string output_dir{};  // not read; stays: the hash of a checkpoint's settings has it
 };
 
 // What the data check found; known before the first round that offers the job.

@@ -94,6 +94,17 @@ TEST_F(AdapterFolder, IsReplacedAsOneAndLeavesNothingBeside) {
   EXPECT_EQ(std::distance(fs::directory_iterator(root), {}), 1);
 }
 
+TEST_F(AdapterFolder, WhatAKilledWriterLeftGoesWithTheNextOne) {
+  ASSERT_TRUE(make_folders(folder + ".tmp123"));
+  ASSERT_TRUE(write_file(folder + ".tmp123/adapter_config.json", "{"));
+  ASSERT_TRUE(write_file(root + "/notes.tmp", "of the user"));
+
+  ASSERT_TRUE(write_adapter(folder, config, tensors, notes));
+
+  EXPECT_FALSE(fs::exists(folder + ".tmp123"));
+  EXPECT_TRUE(fs::exists(root + "/notes.tmp"));
+}
+
 TEST_F(AdapterFolder, WithAChangedTensorFileIsRefused) {
   ASSERT_TRUE(write_adapter(folder, config, tensors, notes));
   std::string bytes = *read_file(folder + "/adapter_model.safetensors");

@@ -101,6 +101,20 @@ TEST_F(RowStores, ThatAreCutOrChangedAreBuiltAgain) {
   }
 }
 
+TEST_F(RowStores, WhatAKilledWriterLeftGoesWithTheNextOne) {
+  const std::string left = cache + "/data/one.ymirdata.tmp123-0",
+                    of_another = cache + "/data/two.ymirdata.tmp123-0";
+  ASSERT_TRUE(make_folders(cache + "/data"));
+  ASSERT_TRUE(write_file(left, "half"));
+  ASSERT_TRUE(write_file(of_another, "half, and may be at work"));
+
+  const auto store = open("one");
+
+  ASSERT_TRUE(store);
+  EXPECT_FALSE(fs::exists(left));
+  EXPECT_TRUE(fs::exists(of_another));
+}
+
 TEST_F(RowStores, AFailedBuildIsToldAndLeavesNothing) {
   const auto store = RowStore::open_or_build(cache, "k", []() -> Result<RowContent> {
     return Error{ErrorCode::kInvalidArgument, "bad rows"};

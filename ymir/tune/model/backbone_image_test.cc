@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "ymir/base/file.h"
 #include "ymir/base/temp_folder.h"
 
@@ -87,6 +89,22 @@ TEST_F(BackboneWeights, InAFileThatWasCutAreRefusedByItsName) {
   ASSERT_FALSE(checked);
   EXPECT_THAT(checked.error().message, HasSubstr(path_));
   EXPECT_EQ(exit_code(checked.error().code), 2);
+}
+
+TEST_F(BackboneWeights, WhatAKilledWriterLeftOfTheImageGoesWithTheNextOne) {
+  namespace fs = std::filesystem;
+  ASSERT_EQ(fault(), "none");
+  ASSERT_TRUE(BackboneImage::open(model_, folder_ / "first", false));
+  const fs::path written = *fs::directory_iterator(folder_ / "first/images");
+  const std::string image = folder_ / "cache/images/" + written.stem().string() + ".safetensors";
+  ASSERT_TRUE(make_folders(folder_ / "cache/images"));
+  ASSERT_TRUE(write_file(image + ".tmp123-0", "half"));
+
+  const auto opened = BackboneImage::open(model_, folder_ / "cache", false);
+
+  EXPECT_TRUE(opened);
+  EXPECT_TRUE(fs::exists(image));
+  EXPECT_FALSE(fs::exists(image + ".tmp123-0"));
 }
 
 TEST_F(BackboneWeights, AreRefusedByTheWorkerForTheSameReason) {
