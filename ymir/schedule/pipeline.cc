@@ -98,7 +98,7 @@ constexpr Number kNumbers[] = {
     of_utility<&UtilityOptions::unfairness>("unfairness"),
     of_utility<&UtilityOptions::shortness>("shortness"),
     of_utility<&UtilityOptions::length>("length"),
-    of_utility<&UtilityOptions::calm_share>("calm_share"),
+    of_utility<&UtilityOptions::long_queue>("long_queue"),
     of_utility<&UtilityOptions::spread>("spread"),
     of_utility<&UtilityOptions::thrift>("thrift"),
     of_utility<&UtilityOptions::transfer>("transfer"),

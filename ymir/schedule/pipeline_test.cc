@@ -45,6 +45,21 @@ TEST(Pipeline, RunsTheShorterJobFirst) {
   EXPECT_THAT(why_waits(plan, 2), StartsWith("no_capacity gpus=1 price="));
 }
 
+TEST(Pipeline, ALongJobGoesFirstOnlyWhereTheQueueIsShort) {
+  TestRound test({1});
+  test.job(1);
+  test.job(2);
+  test.alone(1, 1, 8 * 3600);
+  test.alone(2, 1, 3600);
+  const auto with = [&](const char* long_queue) {
+    return in_short(decided(test, "ymir", {{"length", "1"}, {"long_queue", long_queue}}));
+  };
+
+  // Nine hours of work for one GPU, two jobs: a queue of 18.
+  EXPECT_EQ(with("18"), "j1x1");
+  EXPECT_EQ(with("4"), "j2x1");
+}
+
 // A short job that makes little of four GPUs, and a long one that can use all.
 TestRound short_beside_long() {
   TestRound test({4});

@@ -42,8 +42,8 @@ Result<> UtilityOptions::validate() const {
   if (!half(shortness)) return bad("shortness", "a multiple of 0.5 in 0..8", shortness);
   if (!half(length)) return bad("length", "a multiple of 0.5 in 0..8", length);
   if (!half(transfer)) return bad("transfer", "a multiple of 0.5 in 0..8", transfer);
-  if (!(calm_share > 0 && calm_share <= 1e6)) {
-    return bad("calm_share", "in (0, 1e6]", calm_share);
+  if (!(long_queue > 0 && long_queue <= 1e6)) {
+    return bad("long_queue", "in (0, 1e6]", long_queue);
   }
   if (!(spread > 0 && spread <= 1e6)) return bad("spread", "in (0, 1e6]", spread);
   if (!(thrift >= 0 && thrift <= 1e6)) return bad("thrift", "in 0..1e6", thrift);
@@ -81,10 +81,10 @@ double Utility::priority(const JobFacts& job) const {
   const double fair = at_least_round(job.fair_remaining);
   const double whole = at_least_round(job.isolated);
   const double unfairness = std::clamp((job.age.count() + fair) / whole, kUnfairLow, kUnfairHigh);
-  // Where many wait for each GPU, somebody waits long in any case: fewest if the short go first.
-  const double calm = std::min(1.0, job.fair_gpus / options_.calm_share);
+  // Where many wait for hours, somebody waits long in any case: fewest if the short go first.
+  const double calm = std::min(1.0, options_.long_queue / std::max(job.queue, 1e-9));
   return power(unfairness, options_.unfairness) * clipped_power(kHour / fair, options_.shortness) *
-         (1 + calm * (clipped_power(whole / kHour, options_.length) - 1));
+         (1 + calm * calm * (clipped_power(whole / kHour, options_.length) - 1));
 }
 
 // Counts only where it can be reset: otherwise a waiting B would lift its A round after round.

@@ -4,7 +4,7 @@
 //   rho      = clip((age + fair_remaining) / isolated, 0.25, 8)       unfairness; 1 = fair
 //   priority = rho^unfairness * clip((3600 s / fair_remaining)^shortness, 1/8, 8)
 //              * (1 + calm * (clip((isolated / 3600 s)^length, 1/8, 8) - 1))
-//   calm     = min(1, GPUs of a fair share / calm_share)
+//   calm     = min(1, long_queue / queue)^2;  queue = hours of work on hand x jobs for each GPU
 //   ageing   = 1 + (idle rounds / tau)^2, for members that progress in this round; never clipped
 //   toll     = thrift * pressure * GPU-seconds beyond what its most frugal size needs
 //   speed-up = fair_remaining / (finish + toll)
@@ -29,12 +29,12 @@
 namespace ymir {
 
 // Defaults of length, spread, thrift and hold: measured on half of the public traces
-// (docs/decisions/016-the-tail-of-the-objective.md); of calm_share, beside generated workloads.
+// (docs/decisions/016-the-tail-of-the-objective.md); of long_queue, beside generated workloads.
 struct UtilityOptions {
   double unfairness = 1;        // exponent of rho: pull of finish-time fairness
   double shortness = 0.5;       // exponent: bias to what ends soon; on the remaining work
   double length = 0.5;          // exponent of the whole work: long jobs yield less to short ones
-  double calm_share = 1.4;      // GPUs a job from which that holds in full; in a long queue less
+  double long_queue = 1;        // hours x jobs a GPU up to which that holds in full; beyond it less
   double spread = 20;           // small: everybody gets a little; large: GPUs go where they scale
   double thrift = 0.75;         // weight of GPU time wasted on few per cent more speed; 0: none
   double transfer = 1;          // exponent of the transfer weight beyond the time it saves
@@ -52,7 +52,7 @@ struct JobFacts {
   Seconds fair_remaining{};  // to its end if it got its fair share from now on; >= 120 s is used
   Seconds isolated{};        // its whole work at the fair share; >= 120 s is used
   int idle_rounds = 0;       // since it last made progress itself (since submission if never)
-  double fair_gpus = 1e9;    // that its fair share is
+  double queue = 0;          // hours of GPU time for all work on hand x jobs for each GPU
   double work = 0;           // GPU-seconds to its end on its most frugal size
   double pressure = 0;       // seconds that others lose, together, by a GPU-second it wastes
 };

@@ -78,17 +78,17 @@ TEST(Utility, ALongJobYieldsLessTheLongerItIs) {
 TEST(Utility, InALongQueueLongJobsYieldToShortOnes) {
   UtilityOptions options = kByHand;
   options.length = 0.5;
-  options.calm_share = 2;
+  options.long_queue = 2;
   CandidateFacts facts = alone(0, 4 * 3600, 4 * 3600, 0, 4 * 3600);  // shortness 1/2, length 2
-  const auto with_share = [&](double gpus) {
-    facts.members[0].job.fair_gpus = gpus;
+  const auto with_queue = [&](double queue) {
+    facts.members[0].job.queue = queue;
     return Utility{options}.value(facts);
   };
 
-  EXPECT_DOUBLE_EQ(with_share(3), 0.5 * 2);
-  EXPECT_DOUBLE_EQ(with_share(2), 0.5 * 2);
-  EXPECT_DOUBLE_EQ(with_share(1), 0.5 * 1.5);
-  EXPECT_DOUBLE_EQ(with_share(0.1), 0.5 * 1.05);
+  EXPECT_DOUBLE_EQ(with_queue(0), 0.5 * 2);
+  EXPECT_DOUBLE_EQ(with_queue(2), 0.5 * 2);
+  EXPECT_DOUBLE_EQ(with_queue(4), 0.5 * 1.25);
+  EXPECT_DOUBLE_EQ(with_queue(20), 0.5 * 1.01);
 }
 
 TEST(Utility, GpuTimeThatASizeWastesCostsWhatOthersLoseByIt) {
@@ -194,7 +194,7 @@ TEST(Utility, RefusesOptionsOutOfRange) {
   UtilityOptions odd_length;
   odd_length.length = 0.3;
   UtilityOptions never_calm;
-  never_calm.calm_share = 0;
+  never_calm.long_queue = 0;
   UtilityOptions negative_thrift;
   negative_thrift.thrift = -1;
   UtilityOptions no_hold;

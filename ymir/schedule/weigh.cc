@@ -49,15 +49,20 @@ class Weigher {
     const double fair = static_cast<double>(draft.cluster().num_gpus()) /
                         static_cast<double>(std::max<std::size_t>(alone.size(), 1));
     double uses = 0;  // of more GPUs, all jobs together
+    double work = 0;  // GPU-seconds on hand
     for (const auto& [id, offers] : alone) {
       const std::vector<SpeedPoint> speeds = speeds_of(offers);
       JobFacts& facts = facts_[id] = facts_alone(id, *offers.front(), speeds, fair);
       facts.pressure = use_of_more(speeds, fair);
       uses += facts.pressure;
+      work += facts.work;
     }
     // GPU time that one job wastes would have brought the others forward, if they can use it.
-    for (auto& [id, facts] : facts_)
+    const double hours = work / draft.cluster().num_gpus() / 3600;
+    for (auto& [id, facts] : facts_) {
       facts.pressure = std::max(0.0, uses - facts.pressure) / draft.cluster().num_gpus();
+      facts.queue = hours / fair;
+    }
   }
 
   CandidateFacts facts_of(const Offer& offer) const {
@@ -107,7 +112,6 @@ class Weigher {
             .fair_remaining = Seconds(scale_ / speed),
             .isolated = Seconds(scale_ * std::max(whole, 1.0) / speed),
             .idle_rounds = idle_rounds(draft_.cluster(), job),
-            .fair_gpus = fair,
             .work = work * scale_};
   }
 
