@@ -20,28 +20,6 @@ int told(const Globals& globals, const SimCommandOutput& output) {
   return tell_output(globals, output.exit_code, output.err);
 }
 
-// "seren" and "kalos": run times of the GPU jobs of two published clusters.
-Result<> read_sizes(const std::string& text, WorkloadOptions& options) {
-  if (text.empty()) return Ok{};
-  double median = 122, mean = 1414.335;
-  if (text == "kalos") {
-    median = 124;
-    mean = 1259.689;
-  } else if (text != "seren") {
-    const auto words = split(text, ',');
-    const auto first = parse_double(words.front());
-    const auto second = words.size() == 2 ? parse_double(words[1]) : std::nullopt;
-    if (!first || !second || *first <= 0 || *second < *first)
-      return Error{ErrorCode::kInvalidArgument,
-                   "--sizes takes seren, kalos or MEDIAN,MEAN with MEAN >= MEDIAN: " + text};
-    median = *first;
-    mean = *second;
-  }
-  options.median_seconds = median;
-  options.sigma = sigma_of(median, mean);
-  return Ok{};
-}
-
 Result<> read_shares(const std::string& text, WorkloadOptions& options) {
   if (text.empty()) return Ok{};
   for (const std::string_view word : split(text, ',')) {

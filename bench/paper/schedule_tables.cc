@@ -7,9 +7,9 @@
 // Ratios are geometric means over the workloads of policy / base, with 95% intervals.
 //
 // Options: --nodes N --gpus-per-node G, --set KEY=VALUE (of policies; error.LINK=SPEC of beliefs;
-// truth.KEY of the workload), --tasks T --solo S (of `ymir workload generate`), --base POLICY
-// (ratios to it), --threads T (over policies and seeds), --tail K (the K longest completion times
-// of each run: waits, starts and time on each size), --label L (one line of a page's table
+// truth.KEY of the workload), --tasks T --solo S --sizes S (of `ymir workload generate`), --base
+// POLICY (ratios to it), --threads T (over policies and seeds), --tail K (the K longest completion
+// times of each run: waits, starts and time on each size), --label L (one line of a page's table
 // instead), --bound 1 (instead: how far each policy is above what no schedule can beat).
 #include <sys/resource.h>
 
@@ -46,7 +46,7 @@ struct Arguments {
   int nodes = 8, width = 4, jobs = 240, seeds = 1, threads = 1, tail = 0, bound = 0;
   double interval = 120, load = 1;
   std::string base{};
-  std::string tasks = "paper27", solo = "trace";
+  std::string tasks = "paper27", solo = "trace", sizes{};
   std::string label{};  // of a line in place of all tables
 };
 
@@ -182,6 +182,8 @@ Result<> parse(int count, char** words, Arguments& arguments) {
       arguments.tasks = value;
     } else if (word == "--solo") {
       arguments.solo = value;
+    } else if (word == "--sizes") {
+      arguments.sizes = value;
     } else if (word == "--label") {
       arguments.label = value;
     } else if (word == "--base") {
@@ -213,15 +215,16 @@ Result<std::vector<std::pair<std::string, Workload>>> workloads(const Arguments&
   std::vector<std::pair<std::string, Workload>> made;
   if (arguments.format == "generate") {
     for (int seed = 1; seed <= arguments.seeds; ++seed) {
-      YMIR_TRY_ASSIGN(Workload workload,
-                      generate_workload({.num_jobs = arguments.jobs,
-                                         .num_gpus = arguments.nodes * arguments.width,
-                                         .gpus_per_node = arguments.width,
-                                         .load = arguments.load,
-                                         .seed = static_cast<std::uint64_t>(seed),
-                                         .tasks = arguments.tasks,
-                                         .profiles = arguments.profiles,
-                                         .solo = arguments.solo}));
+      WorkloadOptions options{.num_jobs = arguments.jobs,
+                              .num_gpus = arguments.nodes * arguments.width,
+                              .gpus_per_node = arguments.width,
+                              .load = arguments.load,
+                              .seed = static_cast<std::uint64_t>(seed),
+                              .tasks = arguments.tasks,
+                              .profiles = arguments.profiles,
+                              .solo = arguments.solo};
+      YMIR_TRY(read_sizes(arguments.sizes, options));
+      YMIR_TRY_ASSIGN(Workload workload, generate_workload(options));
       made.emplace_back(fmt::format("seed {}", seed), std::move(workload));
     }
     return made;

@@ -34,7 +34,7 @@ struct UtilityOptions {
   double unfairness = 1;        // exponent of rho: pull of finish-time fairness
   double shortness = 0.5;       // exponent: bias to what ends soon; on the remaining work
   double length = 0.5;          // exponent of the whole work: long jobs yield less to short ones
-  double long_queue = 1;        // hours x jobs a GPU up to which that holds in full; beyond it less
+  double long_queue = 0.7;      // hours x jobs a GPU up to which that holds in full; beyond it less
   double spread = 20;           // small: everybody gets a little; large: GPUs go where they scale
   double thrift = 0.75;         // weight of GPU time wasted on few per cent more speed; 0: none
   double transfer = 1;          // exponent of the transfer weight beyond the time it saves

@@ -321,6 +321,27 @@ void draw_gains(const WorkloadOptions& options, Workload& workload) {
 
 double sigma_of(double median, double mean) { return std::sqrt(2 * std::log(mean / median)); }
 
+Result<> read_sizes(const std::string& text, WorkloadOptions& options) {
+  if (text.empty()) return Ok{};
+  double median = 122, mean = 1414.335;
+  if (text == "kalos") {
+    median = 124;
+    mean = 1259.689;
+  } else if (text != "seren") {
+    const auto words = split(text, ',');
+    const auto first = parse_double(words.front());
+    const auto second = words.size() == 2 ? parse_double(words[1]) : std::nullopt;
+    if (!first || !second || *first <= 0 || *second < *first)
+      return Error{ErrorCode::kInvalidArgument,
+                   "sizes takes seren, kalos or MEDIAN,MEAN with MEAN >= MEDIAN: " + text};
+    median = *first;
+    mean = *second;
+  }
+  options.median_seconds = median;
+  options.sigma = sigma_of(median, mean);
+  return Ok{};
+}
+
 Result<> WorkloadOptions::validate() const {
   if (num_jobs < 1 || num_jobs > 1'000'000) return wrong("jobs must be in 1..1000000");
   if (gpus_per_node < 1 || gpus_per_node > 1024) return wrong("gpus_per_node must be in 1..1024");

@@ -89,6 +89,9 @@ struct WorkloadOptions {
 };
 // The sigma of a log-normal with that mean and median.
 double sigma_of(double median, double mean);
+// Of the jobs: MEDIAN,MEAN in seconds, or seren or kalos, run times of the GPU jobs of two
+// published clusters. Empty: as they are.
+Result<> read_sizes(const std::string& text, WorkloadOptions& options);
 Result<Workload> generate_workload(const WorkloadOptions& options);
 // Synthetic gains in place of those that the workload has: by seed, useful_pairs and gain_sigma.
 void draw_gains(const WorkloadOptions& options, Workload& workload);

@@ -208,7 +208,7 @@ TEST(Report, ComparesJobByJobAndNamesWhoPaidAndWhy) {
   EXPECT_NEAR(compared[1].numbers.at("avg_jct_s").ratio, 115.0 / 190, 1e-12);
   ASSERT_EQ(paid.size(), 1u);
   EXPECT_EQ(paid[0].job, "b");
-  EXPECT_EQ(paid[0].cause, "waited 150 s more (no_capacity)");
+  EXPECT_EQ(paid[0].cause, "waited 2m 30s more (no_capacity)");
 }
 
 TEST(Report, KeepsTheTextsOfJobsOutOfTheMarkup) {

@@ -6,6 +6,7 @@
 
 #include "ymir/base/csv.h"
 #include "ymir/base/file.h"
+#include "ymir/base/text.h"
 #include "ymir/sim/metrics/gpu_time.h"
 #include "ymir/sim/metrics/statistics.h"
 #include "ymir/sim/report/report.h"
@@ -62,16 +63,23 @@ std::map<std::string_view, const JobRecord*> by_name(const RunRecord& record) {
   return jobs;
 }
 
+// {baseline's, policy's} completion times of the jobs that finished in both.
+std::vector<std::pair<double, double>> times_in_both(const RunRecord& mine, const RunRecord& base) {
+  std::vector<std::pair<double, double>> times;
+  const auto others = by_name(base);
+  for (const JobRecord& job : mine.jobs) {
+    const auto other = others.find(job.name);
+    if (other == others.end() || !job.finished || !other->second->finished) continue;
+    if (job.jct_s() > 0) times.emplace_back(other->second->jct_s(), job.jct_s());
+  }
+  return times;
+}
+
 void pair_jobs(const Runs& mine, const Runs& base, PolicyComparison& comparison) {
   std::vector<double> ratios;
-  for (std::size_t i = 0; i < std::min(mine.records.size(), base.records.size()); ++i) {
-    const auto others = by_name(*base.records[i]);
-    for (const JobRecord& job : mine.records[i]->jobs) {
-      const auto other = others.find(job.name);
-      if (other == others.end() || !job.finished || !other->second->finished) continue;
-      if (job.jct_s() > 0) ratios.push_back(other->second->jct_s() / job.jct_s());
-    }
-  }
+  for (std::size_t i = 0; i < std::min(mine.records.size(), base.records.size()); ++i)
+    for (const auto& [other, own] : times_in_both(*mine.records[i], *base.records[i]))
+      ratios.push_back(other / own);
   const auto share = [&](auto test) {
     return ratios.empty() ? std::nan("")
                           : static_cast<double>(std::ranges::count_if(ratios, test)) /
@@ -95,7 +103,7 @@ std::string cause_of(const JobRecord& job, const JobRecord& base) {
     return fmt::format("rollback: its pairing with {} was taken back, {:.0f} s lost", job.partner,
                        job.extra_jct_s);
   if (later > lost / 2) {
-    std::string why = fmt::format("waited {:.0f} s more", later);
+    std::string why = fmt::format("waited {} more", format_duration(later));
     if (!job.waited_because.empty()) why += " (" + job.waited_because + ")";
     if (job.restarts > base.restarts)
       why += fmt::format(", stopped {} times against {}", job.restarts, base.restarts);
@@ -188,6 +196,13 @@ std::vector<PolicyComparison> compare(const SimulationReport& input) {
     all.push_back(std::move(comparison));
   }
   return all;
+}
+
+std::vector<std::pair<double, double>> paired_times(const SimulationReport& input,
+                                                    const std::string& policy) {
+  const Runs base = runs_of(input, input.baseline), mine = runs_of(input, policy);
+  if (base.records.empty() || mine.records.empty()) return {};
+  return times_in_both(*mine.records.front(), *base.records.front());
 }
 
 std::vector<Loser> losers(const SimulationReport& input, std::size_t most_each) {

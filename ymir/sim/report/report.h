@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ymir/base/result.h"
@@ -50,6 +51,11 @@ struct PolicyComparison {
   std::int64_t jobs_compared = 0;
 };
 std::vector<PolicyComparison> compare(const SimulationReport& input);
+
+// Completion times of each job that finished under the policy and under the baseline, of the first
+// seed: {baseline's, policy's}, in the order of submission.
+std::vector<std::pair<double, double>> paired_times(const SimulationReport& input,
+                                                    const std::string& policy);
 
 // Who paid: jobs of the first seed that took longer than under the baseline, the worst first.
 struct Loser {

@@ -563,9 +563,32 @@
     legend(box, data.runs.map((run, index) => [run.policy, index]));
   })();
 
-  // --- who paid ---
+  // --- who gained, who paid ---
   (() => {
-    const box = section("Who paid", `Jobs that took at least 5% longer than under ${data.baseline}: the ten worst of each policy, first seed.`, "who_paid.csv");
+    const box = section("Who gained, who paid", `Each dot is a job of the first seed: how much faster than under ${data.baseline}, by its completion time there. Above 1× it gained, below it paid.`, "who_paid.csv");
+    const grid = make(box, "div", { class: "grid" });
+    for (const [index, run] of data.runs.entries()) {
+      if (run.policy === data.baseline || !run.paired.length) continue;
+      const factors = run.paired.map(([base, own]) => Math.log2(base / own)), times = run.paired.map(([base]) => base);
+      const most = Math.min(6, Math.max(1, Math.ceil(Math.max(...factors.map(Math.abs)))));
+      const low = Math.max(1, Math.min(...times)), high = Math.max(low * 10, ...times);
+      picture(grid, run.policy, 220, (context, width, height) => {
+        const [px, py] = axes(context, width, height, { low, high, log: true, label: moment },
+          { low: -most, high: most, label: (v) => (v % 1 ? "" : v < 0 ? `1/${2 ** -v}×` : `${2 ** v}×`) });
+        context.strokeStyle = style("--soft");
+        context.beginPath(); context.moveTo(px(low), py(0)); context.lineTo(px(high), py(0)); context.stroke();
+        context.fillStyle = color(index);
+        context.globalAlpha = times.length > 400 ? 0.35 : 0.7;
+        factors.forEach((factor, i) => {
+          context.beginPath();
+          context.arc(px(Math.max(low, times[i])), py(Math.max(-most, Math.min(most, factor))), 2.5, 0, 7);
+          context.fill();
+        });
+        context.globalAlpha = 1;
+      });
+    }
+    make(box, "h3", { style: "margin-top:18px" }, "Who paid most");
+    make(box, "p", { class: "lead" }, `Jobs that took at least 5% longer than under ${data.baseline}: the ten worst of each policy.`);
     if (!data.paid.length) { make(box, "p", {}, "Nobody."); return; }
     const table = make(make(box, "div", { class: "scroll" }), "table");
     const top = make(make(table, "thead"), "tr");
@@ -586,7 +609,7 @@
     const box = section("Decisions", "Time of the solver a round (measured on the machine that simulated).", "POLICY/rounds.csv");
     const table = make(make(box, "div", { class: "scroll" }), "table");
     const top = make(make(table, "thead"), "tr");
-    for (const title of ["policy", "rounds", "not proved optimal", "mean", "p99", "max"]) make(top, "th", title === "policy" ? {} : { class: "number" }, title);
+    for (const title of ["policy", "rounds", "solved, not proved optimal", "mean", "p99", "max"]) make(top, "th", title === "policy" ? {} : { class: "number" }, title);
     const body = make(table, "tbody");
     for (const run of data.runs) {
       const line = make(body, "tr");
