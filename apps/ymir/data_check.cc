@@ -22,6 +22,9 @@ Result<> check_folder(const std::string& model) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(model, ignored))
     return Error{ErrorCode::kNotFound, "backbone.model: no such folder: " + model};
+  if (std::error_code failed; !std::filesystem::exists(model + "/config.json", failed) && failed)
+    return Error{ErrorCode::kPermission,
+                 "backbone.model: " + model + "/config.json: " + failed.message()};
   if (!std::filesystem::exists(model + "/config.json", ignored))
     return Error{ErrorCode::kNotFound, "backbone.model: no config.json in " + model};
   const bool tensors = std::filesystem::exists(model + "/model.safetensors", ignored) ||

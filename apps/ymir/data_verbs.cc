@@ -3,7 +3,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 
 #include "apps/ymir/data_check.h"
@@ -85,6 +87,7 @@ int check_data(const Globals& globals) {
   std::size_t size = 0;
   while (text.size() < (1u << 20) && (size = std::fread(piece, 1, sizeof piece, stdin)) > 0)
     text.append(piece, size);
+  if (std::ferror(stdin) != 0) return tell(globals, kUsage, "can't read standard input");
   const auto spec = decode_spec(text);
   if (!spec) return tell(globals, kUsage, spec.error().message);
   const DataVerdict verdict = check_job_data(*spec);
@@ -110,6 +113,9 @@ int tokenize(const Globals& globals, const TokenizeOptions& options) {
   std::int64_t lines = 0;  // done so far
   while (true) {
     const std::size_t size = std::fread(piece.data(), 1, piece.size(), stdin);
+    if (std::ferror(stdin) != 0)
+      return tell(globals, kUsage,
+                  fmt::format("can't read standard input: {}", std::strerror(errno)));
     waiting.append(piece, 0, size);
     const bool end = size == 0;
     const auto last = end ? waiting.size() : waiting.rfind('\n') + 1;  // npos + 1 == 0
@@ -129,7 +135,9 @@ int tokenize(const Globals& globals, const TokenizeOptions& options) {
     }
     if (end) return kDone;
     if (waiting.size() > kMaxLine)
-      return tell(globals, kUsage, fmt::format("a line over {} bytes", kMaxLine));
+      return tell(globals, kUsage,
+                  fmt::format("line {} is longer than {} MiB, the most that is read", lines + 1,
+                              kMaxLine >> 20));
   }
 }
 
@@ -148,7 +156,7 @@ Run tokenize_verb(CLI::App& command) {
   auto options = std::make_shared<TokenizeOptions>();
   command.add_option("--model", options->model, "model folder")->required();
   command.add_option("--max-length", options->max_length, "cut to so many ids; 0: never")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 1 << 20));
   return [options](const Globals& globals) { return tokenize(globals, *options); };
 }
 

@@ -54,8 +54,12 @@ std::string key_of(const JobInput& input, std::string_view fault) {
 Result<JobInput> read_job_input(const std::string& file, int most_slots) {
   JobInput input;
   input.file = file;
-  YMIR_TRY_ASSIGN(const std::string text,
-                  file == "-" ? read_stdin() : read_file(file, kMaxJobFile + 1));
+  const auto given = file == "-" ? read_stdin() : read_file(file, kMaxJobFile);
+  if (!given && given.error().code == ErrorCode::kExhausted)
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("{}: larger than {} KiB, the most that a job file may have", file,
+                             kMaxJobFile >> 10)};
+  YMIR_TRY_ASSIGN(const std::string text, given);
   JobFileOptions options;
   options.file = file == "-" ? "job" : file;
   std::error_code failed;

@@ -54,6 +54,7 @@ int follow(const Globals& globals, const HttpClient& client, std::set<std::strin
            const WatchOptions& options) {
   catch_interrupt();
   std::uint64_t after = 0;
+  JobsOfRuns runs;
   bool failed = false, first = true;
   const auto begin = std::chrono::steady_clock::now();
   while (true) {
@@ -72,12 +73,14 @@ int follow(const Globals& globals, const HttpClient& client, std::set<std::strin
       return tell(globals, kInterrupted, "interrupted; the jobs go on",
                   "`ymir watch` follows them again");
     if (!page) return tell_service(globals, page.error());
-    for (const Event& event : page->events)
+    for (const Event& event : page->events) {
+      runs.see(event);
       for (const std::string& job : options.jobs)
-        if (const auto id = parse_job_id(job); id && mentions(event, *id)) {
+        if (const auto id = parse_job_id(job); id && runs.concern(event, *id)) {
           print_event(globals, event);
           break;
         }
+    }
     const bool more = page->next > after && !page->events.empty();
     after = page->next;
     first = first && more;
@@ -277,6 +280,9 @@ int explain(const Globals& globals, const std::string& job) {
   if (const std::string why = json->value("waiting_for", ""); !why.empty())
     out += ", waits: " + why;
   out += "\n";
+  if (const auto lost = json->value("lost_runs", 0); lost > 0)
+    out += fmt::format("   lost     {} run{} since its last progress, the newest: {}\n", lost,
+                       lost == 1 ? "" : "s", json->value("lost_why", ""));
   if (const Json& plan = (*json)["plan"]; plan.is_object()) {
     out +=
         fmt::format("   plan     of round {}: value {}, bound {}, proof {}", plan["round"].dump(),
@@ -454,7 +460,8 @@ Run events_verb(CLI::App& app) {
   auto options = std::make_shared<StreamOptions>();
   job_option(app, options->job, "job id; none: all events");
   app.add_flag("-f,--follow", options->follow, "go on as events come");
-  app.add_option("--since", options->since, "only after this seq")->check(CLI::NonNegativeNumber);
+  app.add_option("--since", options->since, "only after this seq")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60));
   return [options](const Globals& globals) { return events(globals, *options); };
 }
 

@@ -328,7 +328,29 @@ ApiResponse Api::get_job(const Call& call) {
 }
 
 ApiResponse Api::get_explain(const Call& call) {
-  return {200, explain_view(*call.now, *call.job), "application/json", {}};
+  return {200, explain_view(*call.now, *call.job, why_lost(call)), "application/json", {}};
+}
+
+// Of the newest run of the job that was lost, looked for backwards; empty when it has progressed
+// since, or the loss is long ago.
+std::string Api::why_lost(const Call& call) const {
+  if (call.job->lost_in_a_row == 0) return "";
+  constexpr int kMostPieces = 20;
+  std::map<RunId, std::string> lost;
+  std::uint64_t end = call.now->seq + 1;
+  for (int piece = 0; piece < kMostPieces && end > 1; ++piece) {
+    const std::uint64_t from = end > kMaxEvents ? end - kMaxEvents : 1;
+    const auto read = backend_.events(from, static_cast<std::size_t>(end - from));
+    if (!read) return "";
+    for (auto event = read->rbegin(); event != read->rend(); ++event) {
+      if (const auto* one = std::get_if<RunLost>(&event->body)) lost[one->run] = one->why;
+      if (const auto* asked = std::get_if<RunRequested>(&event->body);
+          asked != nullptr && lost.contains(asked->run) && mentions(*event, call.job->id))
+        return lost.at(asked->run);
+    }
+    end = from;
+  }
+  return "";
 }
 
 ApiResponse Api::get_events(const Call& call) {
@@ -371,10 +393,14 @@ ApiResponse Api::events_after(const Call& call, JobId job) {
   while (true) {
     const auto read = backend_.events(from, kMaxEvents);
     if (!read) return error_response(read.error());
-    for (const Event& event : *read) {
-      if (found.size() == static_cast<std::size_t>(*limit)) break;
-      from = event.seq + 1;
-      if (!job || mentions(event, job)) found.push_back(event);
+    {
+      const std::lock_guard lock(runs_mutex_);
+      for (const Event& event : *read) {
+        if (found.size() == static_cast<std::size_t>(*limit)) break;
+        from = event.seq + 1;
+        runs_.see(event);
+        if (!job || runs_.concern(event, job)) found.push_back(event);
+      }
     }
     const bool end = read->empty() || from > read->back().seq;
     const bool full = found.size() == static_cast<std::size_t>(*limit);

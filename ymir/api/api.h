@@ -79,6 +79,7 @@ class Api {
   ApiResponse command(const Call& call,
                       const std::function<Result<>(JobId, const std::string&)>& act);
   ApiResponse events_after(const Call& call, JobId job);
+  std::string why_lost(const Call& call) const;
 
   // Answers to POSTs with an Idempotency-Key, for a day.
   struct Answered {
@@ -89,6 +90,8 @@ class Api {
   std::mutex answered_mutex_;
   std::map<std::string, Answered> answered_{};
   std::atomic<int> num_waiting_{0};  // long polls
+  std::mutex runs_mutex_;
+  JobsOfRuns runs_{};  // of the events that were asked for so far
   ApiBackend backend_;
 };
 

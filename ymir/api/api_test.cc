@@ -56,6 +56,38 @@ TEST(Api, ASubmittedJobGetsAnIdALocationAndIsListed) {
   EXPECT_EQ(listed["data"][0]["metric"]["target"], 0.8);
 }
 
+// RunStarted and RunLost name their run only.
+TEST(Api, TheEventsOfAJobAreAlsoThoseOfItsRunsAndExplainSaysWhyTheyWereLost) {
+  FakeService service;
+  Api api(service.backend());
+  api.handle(post("/v1/jobs", kJob));
+  api.handle(post("/v1/jobs", kJob));
+  const auto run_of_job = [&](JobId job, double at) {
+    const RunId run = service.snapshot()->new_run();
+    service.add(RunRequested{.run = run,
+                             .what = {.job = job, .gpus = 1},
+                             .jobs = {job},
+                             .place = PlaceId{1},
+                             .slots = {static_cast<int>(job.value)},
+                             .from_steps = {0}},
+                at);
+    return run;
+  };
+  service.add(PlaceReady{.place = PlaceId{1}, .node = "n", .num_slots = 4}, 101);
+  for (const JobId job : {JobId{1}, JobId{2}}) service.add(DataChecked{job, {}}, 102);
+  const RunId mine = run_of_job(JobId{1}, 103), others = run_of_job(JobId{2}, 104);
+  service.add(RunLost{mine, "start_failed: a full disk"}, 105);
+  service.add(RunLost{others, "worker_died"}, 106);
+
+  const Json events = json_of(api.handle(get("/v1/jobs/j1/events")));
+  const Json explained = json_of(api.handle(get("/v1/jobs/j1/explain")));
+
+  EXPECT_EQ(events["data"].back()["kind"], "RunLost");
+  EXPECT_EQ(events["data"].back()["body"]["why"], "start_failed: a full disk");
+  EXPECT_EQ(explained["lost_runs"], 1);
+  EXPECT_EQ(explained["lost_why"], "start_failed: a full disk");
+}
+
 TEST(Api, SeveralJobsAreOneCallAndMayBeHeld) {
   FakeService service;
   Api api(service.backend());

@@ -283,7 +283,7 @@ Json cards_of(const Snapshot& now, const JobView& job) {
 
 }  // namespace
 
-std::string explain_view(const Snapshot& now, const JobView& job) {
+std::string explain_view(const Snapshot& now, const JobView& job, const std::string& lost_why) {
   const Pairing pairing = pairing_of(now, job);
   Json shown{{"id", to_string(job.id)},
              {"name", job.spec.name},
@@ -292,6 +292,8 @@ std::string explain_view(const Snapshot& now, const JobView& job) {
              {"partner", id_or_null(pairing.partner)},
              {"held", job.held},
              {"waiting_for", job.waiting_for},
+             {"lost_runs", job.lost_in_a_row},
+             {"lost_why", lost_why},
              {"plan", nullptr},
              {"choice", nullptr}};
   if (now.wish) {
@@ -354,6 +356,19 @@ bool mentions(const Event& event, JobId job) {
         return found;
       },
       event.body);
+}
+
+void JobsOfRuns::see(const Event& event) {
+  constexpr std::size_t kMostRuns = 10'000;
+  if (const auto* asked = std::get_if<RunRequested>(&event.body)) jobs_[asked->run] = asked->jobs;
+  if (jobs_.size() > kMostRuns) jobs_.erase(jobs_.begin());
+}
+
+bool JobsOfRuns::concern(const Event& event, JobId job) const {
+  if (mentions(event, job)) return true;
+  if (!jobs_of(event.body).empty()) return false;
+  const auto run = jobs_.find(run_of(event.body));
+  return run != jobs_.end() && std::ranges::find(run->second, job) != run->second.end();
 }
 
 }  // namespace ymir

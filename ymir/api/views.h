@@ -26,7 +26,8 @@ std::string job_list_view(const Snapshot& now, const StepReports& progress,
 // The same fields as in the list and: spec, job_file, facts, evaluations, transfers, result.
 std::string job_view(const Snapshot& now, const StepReports& progress, const JobView& job);
 // Why it waits or runs as it does: state, reason, the newest plan's choice with its card.
-std::string explain_view(const Snapshot& now, const JobView& job);
+// `lost_why`: of the newest run that was lost, where it has made no progress since.
+std::string explain_view(const Snapshot& now, const JobView& job, const std::string& lost_why = "");
 std::string nodes_view(const Snapshot& now);
 
 // One line: {"seq","at","actor","kind","v","body"}.
@@ -34,6 +35,17 @@ std::string event_view(const Event& event);
 std::string event_list_view(const std::vector<Event>& events, std::uint64_t next, bool has_more);
 // True when the event names the job.
 bool mentions(const Event& event, JobId job);
+// Which jobs each run has: RunStarted and RunLost name only their run, whose RunRequested came
+// before. Knows the newest runs among the events that it has seen.
+class JobsOfRuns {
+ public:
+  void see(const Event& event);
+  // True when the event is about the job: names it, or is about a run of it.
+  bool concern(const Event& event, JobId job) const;
+
+ private:
+  std::map<RunId, std::vector<JobId>> jobs_{};
+};
 
 // Mode and partner as they stand: of the active run, else of the last merge that was not split.
 struct Pairing {

@@ -33,10 +33,12 @@ class BoundedBuilder : public nlohmann::json_sax<Json> {
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::detail::exception& thrown) override {
     const std::string_view what = thrown.what();
-    // "[json.exception.parse_error.101] parse error at line 1, column 3: ..." -> the last part
-    const auto colon = what.find(": ");
+    // "[json.exception.parse_error.101] parse error at line 1, column 3: ..." -> the last part;
+    // "[json.exception.out_of_range.406] number overflow ..." has no place.
+    auto start = what.find(": ");
+    if (start == std::string_view::npos) start = what.find("] ");
     return fail(fmt::format("byte {}: {}", position,
-                            colon == std::string_view::npos ? what : what.substr(colon + 2)));
+                            start == std::string_view::npos ? what : what.substr(start + 2)));
   }
 
   Json root{};

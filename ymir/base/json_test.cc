@@ -28,6 +28,8 @@ TEST(Json, SaysWhereTheFaultIs) {
 
   ASSERT_FALSE(json);
   EXPECT_NE(json.error().message.find("byte"), std::string::npos) << json.error().message;
+  EXPECT_EQ(parse_json("[1e999]").error().message,
+            "not JSON: byte 6: number overflow parsing '1e999'");
 }
 
 TEST(Json, AFieldOfTheWrongKindIsNamed) {
