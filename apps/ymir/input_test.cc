@@ -58,5 +58,17 @@ TEST_F(Input, AJobFileThatIsTooLargeSaysHowLargeItMayBe) {
   EXPECT_TRUE(whole);
 }
 
+TEST_F(Input, AColumnThatIsNotThereStandsWhereTheJobFileNamesIt) {
+  ASSERT_TRUE(write_file(folder_ / "job.yaml",
+                         "backbone: {model: .}\ntask: {kind: classify}\n"
+                         "data:\n  train: t.csv\n  columns: {label: stars}\n"));
+  const auto input = read_job_input(folder_ / "job.yaml");
+  ASSERT_TRUE(input);
+
+  const std::string said = placed(*input, "data.columns: no column \"stars\" in t.csv");
+
+  EXPECT_EQ(said, folder_ / "job.yaml:5:12: data.columns: no column \"stars\" in t.csv");
+}
+
 }  // namespace
 }  // namespace ymir::cli

@@ -42,8 +42,8 @@ bool is_json(TextFormat format) {
 // "did you mean "sentence"?" where something is near enough.
 std::string no_column(const std::string& role, const std::string& name, const std::string& file,
                       const std::vector<std::string>& found) {
-  std::string text =
-      fmt::format("no column \"{}\" in {} (found: {})", name, file, join(found, ", "));
+  std::string text = fmt::format("data.columns: no column \"{}\" in {} (found: {})", name, file,
+                                 join(found, ", "));
   if (const auto near = nearest(name, found))
     text += fmt::format("; did you mean \"{}\"?", *near);
   else if (role == name)
@@ -119,8 +119,9 @@ Result<> map_delimited(const std::vector<Record>& records, const std::string& fi
     } else if (number && *number < first.size()) {
       column.index = *number;
     } else if (number) {
-      return refused(fmt::format("no column {} in {} (its rows have {}, counted from 0)", *number,
-                                 file, first.size()));
+      return refused(
+          fmt::format("data.columns: no column {} in {} (its rows have {}, counted from 0)",
+                      *number, file, first.size()));
     } else if (options.header == "no" || (!has_header && options.columns.empty())) {
       return refused(fmt::format(
           "{} has no header that names \"{}\" (first row: {}); say where the columns are, e.g. "

@@ -83,7 +83,8 @@ TEST(CsvReader, WithoutHeaderColumnsGoByNumber) {
 
 TEST(CsvReader, AnUnknownColumnNamesThoseFoundAndTheNearest) {
   EXPECT_EQ(refusal("sentence,label\na,x\n", "t.csv", {.columns = {{"text", "sentance"}}}),
-            "no column \"sentance\" in t.csv (found: sentence, label); did you mean \"sentence\"?");
+            "data.columns: no column \"sentance\" in t.csv (found: sentence, label); did you mean "
+            "\"sentence\"?");
   EXPECT_THAT(refusal("a,x\nb,y\n", "t.csv"), HasSubstr("has no header that names \"text\""));
   EXPECT_THAT(refusal("a,x\nb,y\n", "t.csv", {.columns = {{"text", "0"}, {"label", "7"}}}),
               HasSubstr("no column 7 in t.csv (its rows have 2"));
@@ -178,7 +179,7 @@ TEST(JsonReaders, FaultsNameTheLine) {
   EXPECT_THAT(cut.faults.messages(), ElementsAre(HasSubstr("t.json:2:1: the element")));
   EXPECT_THAT(after.faults.messages(), ElementsAre("t.json:2:2: text follows the array"));
   EXPECT_EQ(refusal("{\"t\":\"a\",\"y\":1}\n", "t.jsonl", options),
-            "no column \"s\" in t.jsonl (found: t, y); did you mean \"t\"?");
+            "data.columns: no column \"s\" in t.jsonl (found: t, y); did you mean \"t\"?");
 }
 
 TEST(JsonReaders, WhatAFileHoldsDecidesNotItsName) {
