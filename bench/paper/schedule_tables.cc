@@ -106,6 +106,9 @@ Result<Row> run(const std::string& name, const Workload& workload, const std::st
                           .settings = arguments.settings,
                           .out = "-"};
   Scenario scenario = scenario_of(workload, options, policy);
+  LogRecord log;
+  scenario.keep_log = false;
+  scenario.watch = [&log](const Event& event) { log.see(event); };
   const double begin = cpu_seconds();
   YMIR_TRY_ASSIGN(const ScenarioRun run, run_scenario(scenario));
   Row row{.workload = name, .policy = policy, .cpu_s = cpu_seconds() - begin};
@@ -128,7 +131,7 @@ Result<Row> run(const std::string& name, const Workload& workload, const std::st
   row.p99 = quantile(jct, 0.99);
   row.most = quantile(jct, 1);
   row.rounds = static_cast<std::int64_t>(run.state.round);
-  const RunRecord record = record_of(run.log, run.state, workload);
+  const RunRecord record = log.end(run.state, workload);
   if (arguments.tail > 0) row.tail = tail_of(record, workload, arguments.tail);
   if (row.merged > 0) {
     const JobModel model = model_of(scenario);
@@ -144,7 +147,7 @@ Result<Row> run(const std::string& name, const Workload& workload, const std::st
 
 std::string line(const Row& row) {
   return fmt::format(
-      "| {} | {} | {:.1f} | {:.1f} | {:.1f} | {:.1f} | {}/{} | {}/{} | {:.2f} | {} | {:.2f} |\n",
+      "| {} | {} | {:.1f} | {:.1f} | {:.1f} | {:.1f} | {}/{} | {}/{} | {:.2f} | {} | {:.3f} |\n",
       row.workload, row.policy, row.avg, row.p50, row.p99, row.most, row.finished, row.censored,
       row.merged, row.split,
       static_cast<double>(row.starts) / std::max(1, row.finished + row.censored), row.rounds,
@@ -305,7 +308,7 @@ void print_means(std::map<std::string, Total>& totals, const Arguments& argument
       "false, split; GPU h redone, h lost | CPU s |\n|---|---|---|---|---|---|---|\n");
   for (const std::string& policy : arguments.policies) {
     Total& total = totals[policy];
-    fmt::print("| {} | {:.0f}, {:.0f} | {} | {} | {} | {:.2f} |\n", policy, mean(total.avg),
+    fmt::print("| {} | {:.0f}, {:.0f} | {} | {} | {} | {:.3f} |\n", policy, mean(total.avg),
                mean(total.p99), ratio_of(total.avg_ratio), ratio_of(total.p99_ratio),
                total.merged > 0 ? transfers_of(total) : " | ", mean(total.cpu_s));
   }

@@ -38,14 +38,15 @@ std::string describe_card(const JobView& job, const Assignment& what, const Card
       fmt::format("job {}  {}   decision: {}\n", to_string(job.id), job.spec.name, decision(what));
   if (what.mode != Mode::kNormal) {
     text += fmt::format("similarity   {} {:.3f}\n",
-                        card.similarity_name.empty() ? "-" : card.similarity_name, card.similarity);
+                        card.similarity_name.empty() ? "-" : std::string_view(card.similarity_name),
+                        card.similarity);
     text +=
         fmt::format("gain         speed-up to target {}, P(helps) {:.2f}{}\n", factor(card.speedup),
                     card.helps, card.explores ? ", tried to learn (exploration budget)" : "");
     text += fmt::format("alone        {} from then\n", seconds(card.solo_seconds));
   }
   text += fmt::format("time left    {}   source: {}\n", seconds(card.seconds),
-                      card.source.empty() ? "-" : card.source);
+                      card.source.empty() ? "-" : std::string_view(card.source));
   if (what.mode == Mode::kNormal) return text;
   text += fmt::format("TranWt       {:.2f}\n", card.transfer_weight);
   if (!settled) return text + "realised     not yet\n";

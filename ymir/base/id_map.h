@@ -1,4 +1,5 @@
-// IdMap and IdSet: ordered containers of things named by an Id, for the many look-ups of a round.
+// IdMap and IdSet: ordered containers of things named by an Id or a number, for the many look-ups
+// of a round.
 //
 // The order of iteration is that of the ids, as in std::map and std::set. Ids that count up with
 // few gaps, as those of jobs do, are found at once; others by a binary search through one array.

@@ -119,8 +119,8 @@ void Controller::take_note(const Body& body) {
          type_identity<RunSplit>{}, type_identity<RunStopped>{}, type_identity<RunLost>{},
          type_identity<PlaceReady>{});
   constexpr bool changes_nothing =  // of what reconcile() looks at
-      is(type_identity<DataCheckStarted>{}, type_identity<DataChecked>{},
-         type_identity<RunRequested>{}, type_identity<RunStarted>{},
+      is(type_identity<JobSubmitted>{}, type_identity<DataCheckStarted>{},
+         type_identity<DataChecked>{}, type_identity<RunRequested>{}, type_identity<RunStarted>{},
          type_identity<EpochEvaluated>{}, type_identity<CheckpointCommitted>{},
          type_identity<StepTimed>{}, type_identity<FlowAuthorised>{}, type_identity<RunKept>{},
          type_identity<TransferSettled>{});
@@ -128,6 +128,7 @@ void Controller::take_note(const Body& body) {
   changed_ |= !changes_nothing;
   if constexpr (is(type_identity<JobSubmitted>{})) {
     unchecked_.insert(body.job);
+    submitted_ = true;
   } else if constexpr (is(type_identity<DataChecked>{})) {
     unchecked_.erase(body.job);
   } else if constexpr (is(type_identity<JobFinished>{})) {

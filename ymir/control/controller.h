@@ -60,6 +60,7 @@ class Controller {
 
   // For the thread of run(), and for others after it has ended.
   const Snapshot& state() const { return state_; }
+  Snapshot take_state() && { return std::move(state_); }  // last of all
   // Reports that were dropped because the state does not allow them: late, doubled, or false.
   std::uint64_t num_refused() const { return num_refused_; }
 
@@ -137,7 +138,7 @@ class Controller {
   Time next_round_{};
   bool round_wanted_ = false, evaluated_ = false, settle_ = false;
   // reconcile() has nothing to do until something happened that it acts on, or this moment.
-  bool changed_ = true;
+  bool changed_ = true, submitted_ = false;  // a new job is in no plan: only its data are checked
   Time look_again_{};
   std::set<JobId> unchecked_{};  // open, and their data are not known yet
   std::set<JobId> unlucky_{};    // open, with runs that were lost

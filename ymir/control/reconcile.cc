@@ -20,11 +20,15 @@ std::int64_t start_step(const JobView& job, bool begins_merge) {
 }  // namespace
 
 void Controller::reconcile() {
-  if (!std::exchange(changed_, false) && world_.now() < look_again_) return;
+  const bool submitted = std::exchange(submitted_, false);
+  const bool changed = std::exchange(changed_, false) || world_.now() >= look_again_;
+  if (!submitted && !changed) return;
   check_data();
-  stop_runs();
-  watch_starts();
-  start_due();
+  if (changed) {
+    stop_runs();
+    watch_starts();
+    start_due();
+  }
   look_again_ = when_to_look_again();
 }
 

@@ -33,6 +33,11 @@ class Guard {
   std::jthread thread_{};
 };
 
+void in_order_of_jobs(std::vector<PlannedAssignment>& lines) {
+  const auto job = [](const PlannedAssignment& line) { return line.what.job; };
+  if (!std::ranges::is_sorted(lines, {}, job)) std::ranges::sort(lines, {}, job);
+}
+
 }  // namespace
 
 void Controller::judge_transfers() {
@@ -114,6 +119,11 @@ Result<> Controller::hold_round() {
 // keeps the GPUs in normal mode; a job that runs goes on as it runs.
 PlanAdopted Controller::adopt(Plan plan, const Versions& seen, std::uint64_t based_on) const {
   PlanAdopted adopted{.round = state_.round + 1, .based_on = based_on};
+  if (state_.seq == based_on) {  // nothing happened
+    in_order_of_jobs(plan.assignments);
+    adopted.plan = std::move(plan);
+    return adopted;
+  }
   const auto unchanged = [&](JobId id) {
     const auto version = std::ranges::lower_bound(seen, id, {}, &Versions::value_type::first);
     const bool was_active = version != seen.end() && version->first == id;
@@ -155,7 +165,7 @@ PlanAdopted Controller::adopt(Plan plan, const Versions& seen, std::uint64_t bas
       kept.push_back(std::move(alone));
     }
   }
-  std::ranges::sort(kept, {}, [](const PlannedAssignment& line) { return line.what.job; });
+  in_order_of_jobs(kept);
   std::erase_if(plan.waiting, [&](const Plan::Waiting& w) { return !state_.open.contains(w.job); });
   plan.assignments = std::move(kept);
   adopted.plan = std::move(plan);

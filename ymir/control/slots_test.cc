@@ -8,7 +8,7 @@ namespace {
 
 using testing::ElementsAre;
 
-Snapshot three_nodes_of_four(std::set<int> taken) {
+Snapshot three_nodes_of_four(IdSet<int> taken) {
   Snapshot now;
   now.places[PlaceId{1}] = {
       .place = PlaceId{1}, .num_slots = 12, .node_slots = 4, .taken = std::move(taken)};

@@ -82,7 +82,7 @@ concept Listed =
     std::is_class_v<T> && !IsId<T>::value && requires(FieldNames& v, T& x) { fields(v, x); };
 
 void write(std::string& out, double value);
-void write(std::string& out, const std::string& value);
+void write(std::string& out, std::string_view value);
 template <Listed T>
 void write(std::string& out, const T& value);
 void write(std::string& out, bool value) { out += value ? "true" : "false"; }
@@ -110,6 +110,8 @@ template <class T>
 void write(std::string& out, const std::vector<T>& values);
 template <class T>
 void write(std::string& out, const std::set<T>& values);
+template <class T>
+void write(std::string& out, const IdSet<T>& values);
 template <class T>
 void write(std::string& out, const std::map<std::string, T>& values);
 
@@ -188,6 +190,10 @@ void write(std::string& out, const std::set<T>& values) {
   write_list(out, values);
 }
 template <class T>
+void write(std::string& out, const IdSet<T>& values) {
+  write_list(out, values);
+}
+template <class T>
 void write(std::string& out, const std::map<std::string, T>& values) {
   out += '{';
   for (const auto& [key, value] : values) {
@@ -209,7 +215,7 @@ void write(std::string& out, double value) {
     out.append(digits.data(), nlohmann::detail::to_chars(digits.data(), digits.data() + 64, value));
   }
 }
-void write(std::string& out, const std::string& value) {
+void write(std::string& out, std::string_view value) {
   const bool plain = std::ranges::all_of(
       value, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
   if (plain)
@@ -250,6 +256,13 @@ class Decoder {
   void read(const Json& json, std::string& value, const std::string& where) {
     if (!json.is_string()) return fail(where, "is not a string");
     value = json.get<std::string>();
+  }
+  template <std::size_t N>
+  void read(const Json& json, ShortText<N>& value, const std::string& where) {
+    std::string text;
+    read(json, text, where);
+    if (text.size() > N) return fail(where, "is too long");
+    value = ShortText<N>(text);
   }
   void read(const Json& json, double& value, const std::string& where) {
     if (json.is_number()) {

@@ -29,6 +29,19 @@ TEST(Codec, GivesBackEveryKindOfEvent) {
   }));
 }
 
+TEST(Codec, RefusesAWordThatIsTooLongForWhatHoldsIt) {
+  PlanAdopted adopted;
+  adopted.plan.assignments.push_back({.what = {.job = JobId{1}, .gpus = 1}});
+  adopted.plan.assignments[0].card.source = "interpolated";
+  std::string json = encode_body(adopted);
+  json.replace(json.find("interpolated"), 12, "interpolated twice");
+
+  const auto back = decode_body("PlanAdopted", version_of(adopted), json);
+
+  ASSERT_FALSE(back);
+  EXPECT_THAT(back.error().message, HasSubstr("too long"));
+}
+
 TEST(Codec, GivesBackEveryKindOfAction) {
   EXPECT_TRUE(rc::check([](std::uint64_t seed) {
     std::vector<Action> actions;

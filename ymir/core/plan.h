@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ymir/base/interval.h"
+#include "ymir/base/short_text.h"
 #include "ymir/core/job.h"
 
 namespace ymir {
@@ -34,9 +35,9 @@ struct Card {
   Interval seconds{};          // predicted in this assignment, from its start
   double transfer_weight = 1;  // TranWt, p50
   double similarity = 0;
-  std::string similarity_name{};
-  std::string source{};   // exact measured interpolated model fallback prior
-  bool explores = false;  // taken out of the exploration budget
+  ShortText<15> similarity_name{};
+  ShortText<15> source{};  // exact measured interpolated model fallback prior
+  bool explores = false;   // taken out of the exploration budget
 };
 
 struct PlannedAssignment {

@@ -72,6 +72,14 @@ class RandomValues {
     x.clear();
     for (std::uint64_t n = rng_.below(6); n > 0; --n) x += pieces[rng_.below(pieces.size())];
   }
+  template <std::size_t N>
+  void fill(ShortText<N>& x) {
+    std::string text;
+    do {
+      fill(text);
+    } while (text.size() > N);
+    x = ShortText<N>(text);
+  }
   void fill(RunId& x) { x.value = rng_.next64() >> rng_.below(64); }
   template <class Tag>
   void fill(Id<Tag>& x) {

@@ -174,14 +174,19 @@ class Fold {
       if (const auto job = state_.jobs.find(waiting.job); job != state_.jobs.end())
         job->second.waiting_for = waiting.reason;
     const std::vector<Assignment> due = state_.due();
-    IdMap<JobId, const Assignment*> wants;  // of each job that is to train
+    std::vector<std::pair<JobId, const Assignment*>> wants;  // of each job that is to train
+    wants.reserve(2 * due.size());
     for (const Assignment& want : due) {
-      wants[want.job] = &want;
-      if (want.mode == Mode::kSpatial) wants[*want.partner] = &want;
+      wants.emplace_back(want.job, &want);
+      if (want.mode == Mode::kSpatial) wants.emplace_back(*want.partner, &want);
     }
+    const auto job = [](const auto& wanted) { return wanted.first; };
+    std::ranges::sort(wants, {}, job);
     for (auto& [id, run] : state_.runs) {
-      const auto want = run.jobs.empty() ? wants.end() : wants.find(run.jobs.front());
-      const bool goes_on = want != wants.end() && serves(run, *want->second);
+      const JobId first = run.jobs.empty() ? JobId{} : run.jobs.front();
+      const auto want = std::ranges::lower_bound(wants, first, {}, job);
+      const bool goes_on =
+          want != wants.end() && want->first == first && serves(run, *want->second);
       if (!run.profile && !goes_on) must_stop(run, "round");
     }
   }
@@ -197,7 +202,7 @@ class Fold {
                                  .slots = e.slots,
                                  .from_steps = e.from_steps,
                                  .requested = at_};
-    state_.places.at(e.place).taken.insert(e.slots.begin(), e.slots.end());
+    for (const int slot : e.slots) state_.places.at(e.place).taken.insert(slot);
     for (std::size_t i = 0; i < e.jobs.size(); ++i) {
       JobView& job = touch(e.jobs[i]);
       job.run = e.run;

@@ -115,8 +115,8 @@ struct PlaceView {
   std::string node{};
   std::string hardware{};
   int num_slots = 0;
-  int node_slots = 0;     // of PlaceReady
-  std::set<int> taken{};  // by runs, from RunRequested until they ended
+  int node_slots = 0;  // of PlaceReady
+  IdSet<int> taken{};  // by runs, from RunRequested until they ended
 };
 
 struct Snapshot {

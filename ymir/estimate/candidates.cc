@@ -40,12 +40,12 @@ Draws each(F function) {
 // What is believed of one job, shared by all its candidates.
 struct Subject {
   const JobView* job = nullptr;
-  std::unique_ptr<SoloBelief> alone{};  // of a job with a target
-  Draws remaining{};                    // steps left as it stands (merged or not)
-  Draws alone_total{};                  // steps from the beginning to the target, alone
-  Draws alone_left{};                   // alone from its own checkpoint
-  double done = 0;                      // steps on the present path
-  double slowness = 0;                  // see slowness_of
+  std::shared_ptr<const SoloBelief> alone{};  // of a job with a target
+  Draws remaining{};                          // steps left as it stands (merged or not)
+  Draws alone_total{};                        // steps from the beginning to the target, alone
+  Draws alone_left{};                         // alone from its own checkpoint
+  double done = 0;                            // steps on the present path
+  double slowness = 0;                        // see slowness_of
   std::string class_name{};
   Source source = Source::kPrior;
 
@@ -84,7 +84,7 @@ Subject subject_of(const Snapshot& now, const JobView& job, const Knowledge& kno
     s.remaining = s.alone_left = constant(left(s.last_step(), s.done));
     return s;
   }
-  s.alone = std::make_unique<SoloBelief>(knowledge.alone(job));
+  s.alone = knowledge.alone(job);
   s.slowness = slowness_of(job, *s.alone, knowledge.classes());
   s.source = s.alone->points() > 0 ? Source::kModel : Source::kPrior;
   if (known.steps) {
@@ -123,9 +123,8 @@ class Forecaster {
     for (const auto& [id, place] : now.places) {
       if (hardware_.empty()) hardware_ = place.hardware;
     }
-    for (const auto& [id, job] : now.jobs) {
-      if (job.active()) subjects_.emplace(id, subject_of(now, job, knowledge, known));
-    }
+    for (const JobView* job : now.active_jobs())
+      subjects_.emplace(job->id, subject_of(now, *job, knowledge, known));
   }
 
   void add() {
@@ -467,6 +466,7 @@ class Forecaster {
 
   // The most promising first, one a family and one a target, while the budget lasts.
   void add_explorations() {
+    if (to_explore_.empty()) return;  // the budget is a sum over all jobs that ever were
     std::ranges::stable_sort(to_explore_, [](const Pair& a, const Pair& b) {
       return a.belief.helps() > b.belief.helps();
     });
@@ -625,15 +625,26 @@ std::vector<int> offered_sizes(const JobSpec& spec) {
   return {sizes.begin(), sizes.end()};
 }
 
+namespace {
+
+// By name; the common case without making any.
+bool same_shape(const MethodSpec& a, const MethodSpec& b) {
+  const auto plain = [](const MethodSpec& m) {
+    return m.kind == "lora" && m.rank_pattern.empty() && !m.rank_stabilised && !m.magnitude;
+  };
+  if (plain(a) && plain(b) && a.rank == b.rank && a.targets == b.targets) return true;
+  return method_name(a) == method_name(b);
+}
+
+}  // namespace
+
 std::string cannot_share(const JobView& source, const JobView& target, Mode mode) {
   const SharingSpec &give = source.spec.sharing, &take = target.spec.sharing;
   const bool temporal = mode == Mode::kTemporal;
   if (source.facts.backbone.empty() || source.facts.backbone != target.facts.backbone) {
     return "other backbone";
   }
-  if (method_name(source.spec.method) != method_name(target.spec.method)) {
-    return "other adapter shape";
-  }
+  if (!same_shape(source.spec.method, target.spec.method)) return "other adapter shape";
   if (!give.allow || !take.allow || !give.give || !take.take) return "no consent";
   if (temporal ? !give.temporal || !take.temporal : !give.spatial || !take.spatial) {
     return "no consent to this mode";

@@ -33,10 +33,15 @@ constexpr std::array<Draws, kPrimes.size()> halton() {
 constexpr std::array<Draws, kPrimes.size()> kHalton = halton();
 
 // Linear in log space over normal scores (z in units of the 90th percentile).
-double log_linear(const Interval& x, double z) {
-  const double slope = z < 0 ? std::log(x.p50 / x.p10) : std::log(x.p90 / x.p50);
-  return x.p50 * std::exp(z * slope);
-}
+class LogLinear {
+ public:
+  explicit LogLinear(const Interval& x)
+      : middle_(x.p50), below_(std::log(x.p50 / x.p10)), above_(std::log(x.p90 / x.p50)) {}
+  double at(double z) const { return middle_ * std::exp(z * (z < 0 ? below_ : above_)); }
+
+ private:
+  double middle_, below_, above_;
+};
 
 void check_ordered(const Interval& x) {
   YMIR_CHECK(x.p10 > 0 && x.p10 <= x.p50 && x.p50 <= x.p90, "interval is not ordered");
@@ -71,15 +76,16 @@ const Draws& normal(Dimension dimension) {
 
 double quantile(const Interval& x, double probability) {
   check_ordered(x);
-  return log_linear(x, normal_quantile(std::clamp(probability, 0.02, 0.98)) / kZ90);
+  return LogLinear(x).at(normal_quantile(std::clamp(probability, 0.02, 0.98)) / kZ90);
 }
 
 Draws draw(const Interval& interval, Dimension dimension) {
   check_ordered(interval);
   constexpr double tail = kZ98 / kZ90;
+  const LogLinear shape(interval);
   Draws result{};
   std::ranges::transform(normal(dimension), result.begin(), [&](double score) {
-    return log_linear(interval, std::clamp(score / kZ90, -tail, tail));
+    return shape.at(std::clamp(score / kZ90, -tail, tail));
   });
   return result;
 }

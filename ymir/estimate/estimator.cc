@@ -85,9 +85,8 @@ std::vector<Estimator::ProbeWish> Estimator::probes_wanted(const Snapshot& now,
   };
   std::vector<Ranked> ranked;
   for (const auto& [id, source] : now.jobs) {
-    if (id == target || source.adapter().empty()) continue;
-    if (source.state != JobState::kSucceeded && !source.active()) continue;
-    if (!cannot_share(source, job, Mode::kTemporal).empty()) continue;
+    if (id == target || (source.state != JobState::kSucceeded && !source.active())) continue;
+    if (!cannot_share(source, job, Mode::kTemporal).empty() || source.adapter().empty()) continue;
     const bool probed = std::ranges::any_of(
         job.probes, [&, s = id](const Probe& probe) { return probe.source == s; });
     if (probed) continue;

@@ -94,12 +94,23 @@ void Knowledge::observe(const Event& event, const Snapshot& after) {
                           close(e.run, (event.at - found->second.started).count());
                         },
                         [&](const TransferSettled& e) { learn_gain(e, after); },
-                        [&](const JobFinished& e) { learn_class(e, after); }, [](const auto&) {}},
+                        [&](const JobFinished& e) {
+                          alone_.erase(e.job);
+                          learn_class(e, after);
+                        },
+                        [](const auto&) {}},
              event.body);
 }
 
-SoloBelief Knowledge::alone(const JobView& job) const {
-  return solo_belief(job, classes_, *hints_);
+std::shared_ptr<const SoloBelief> Knowledge::alone(const JobView& job) const {
+  SoloEvidence evidence = solo_evidence(job, classes_, *hints_);
+  if (job.ended()) return std::make_shared<const SoloBelief>(evidence);
+  Alone& known = alone_[job.id];
+  if (!known.belief || !(known.evidence == evidence)) {
+    known.belief = std::make_shared<const SoloBelief>(evidence);
+    known.evidence = std::move(evidence);
+  }
+  return known.belief;
 }
 
 void Knowledge::close(RunId id, double busy) {
@@ -186,10 +197,10 @@ void Knowledge::learn_gain(const TransferSettled& e, const Snapshot& after) {
       !target.facts.data_hash.empty() && target.facts.data_hash == source->second.facts.data_hash;
   if (same_data) return;  // says nothing about other pairs
 
-  const SoloBelief own = alone(target);
-  const Interval steps = own.steps();
+  const auto own = alone(target);
+  const Interval steps = own->steps();
   GainRow row;
-  row.input = gain_input(source->second, target, slowness_of(target, own, classes_), e.similarity,
+  row.input = gain_input(source->second, target, slowness_of(target, *own, classes_), e.similarity,
                          e.strength);
   row.log_speedup = std::log(e.actual);
   row.upper_bound = e.censored;

@@ -40,7 +40,7 @@ class Knowledge {
   const StepTable& step_times() const { return step_times_; }
   const ClassPriors& classes() const { return classes_; }
   // How the job does alone. Only for jobs with a target.
-  SoloBelief alone(const JobView& job) const;
+  std::shared_ptr<const SoloBelief> alone(const JobView& job) const;
   const GainBook& gains(Mode mode) const { return mode == Mode::kSpatial ? spatial_ : temporal_; }
   // Seconds from the order to the first step.
   Interval switch_cost() const { return switch_seconds_.interval(); }
@@ -71,6 +71,13 @@ class Knowledge {
   GainBook temporal_, spatial_;
   Recent switch_seconds_, overhead_;
   std::map<RunId, OpenRun> open_{};
+  // Of jobs that have not ended: hundreds of curves are weighed again only when what they are
+  // weighed by has changed.
+  struct Alone {
+    SoloEvidence evidence{};
+    std::shared_ptr<const SoloBelief> belief{};
+  };
+  mutable std::map<JobId, Alone> alone_{};
   double explored_ = 0;
   double harmful_ = 3, harmful_split_ = 2;  // pseudo-counts
 };

@@ -86,7 +86,7 @@ double joint_break_even(const Snapshot& now, const Knowledge& knowledge, const R
     StepKey key = measured ? *measured : step_key(job.spec, job.facts, {}, run.what.gpus);
     key.joint = false;
     const double steps = has_target(job.spec)
-                             ? std::min(knowledge.alone(job).steps().p50, total_steps(job))
+                             ? std::min(knowledge.alone(job)->steps().p50, total_steps(job))
                              : total_steps(job);
     alone[i] = steps * knowledge.step_times().predict(key).value.p50;
   }
@@ -97,7 +97,8 @@ double joint_break_even(const Snapshot& now, const Knowledge& knowledge, const R
 TransferOutlook outlook_of(const Snapshot& now, const Knowledge& knowledge, const RunView& run,
                            const JobView& job, const Transfer& transfer) {
   const std::vector<ErrorPoint> points = merged_points(job, transfer);
-  const SoloBelief alone = knowledge.alone(job);
+  const auto held = knowledge.alone(job);
+  const SoloBelief& alone = *held;
   const MergedBelief belief = merged_belief(alone, job, transfer);
   const std::string metric = judged_metric(job.spec);
   TransferOutlook outlook;
@@ -133,7 +134,8 @@ bool ran_to_its_end(const JobView& job) {
 TransferSettled settle(const Snapshot& now, const Knowledge& knowledge, const JobView& job,
                        const Transfer& transfer) {
   const std::vector<ErrorPoint> points = merged_points(job, transfer);
-  const SoloBelief alone = knowledge.alone(job);
+  const auto held = knowledge.alone(job);
+  const SoloBelief& alone = *held;
   const MergedBelief belief = merged_belief(alone, job, transfer);
   const Baseline baseline = baseline_of(now, job, alone);
   const double seconds = step_seconds(knowledge, job);
@@ -187,10 +189,10 @@ Baseline baseline_of(const Snapshot& now, const JobView& job, const SoloBelief& 
     if (!same || other.merged || !ran_to_its_end(other)) continue;
     if (!other.result->target_reached || other.result->step < 1) continue;
     std::vector<ErrorPoint> points;
-    for (const Evaluation& e : own_evaluations(other)) {
-      if (const auto value = metric_of(e, judged_metric(other.spec))) {
+    for (const Evaluation* e : own_evaluations(other)) {
+      if (const auto value = metric_of(*e, judged_metric(other.spec))) {
         points.push_back(
-            {static_cast<double>(e.step), error_of(judged_metric(other.spec), *value), 0});
+            {static_cast<double>(e->step), error_of(judged_metric(other.spec), *value), 0});
       }
     }
     const double steps = crossing(points, goal_of(other), static_cast<double>(other.result->step));

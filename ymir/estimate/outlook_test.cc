@@ -78,7 +78,7 @@ TEST(Outlook, ExpectsALeadToShrink) {
   const Snapshot now = merged_after(m, 5);
   const JobView& job = now.jobs.at(JobId{1});
 
-  const MergedBelief belief = merged_belief(Knowledge().alone(job), job, job.transfers[0]);
+  const MergedBelief belief = merged_belief(*Knowledge().alone(job), job, job.transfers[0]);
   const Interval steps = interval_of(belief.steps());
 
   EXPECT_LT(steps.p10, 105);
@@ -92,7 +92,7 @@ TEST(Outlook, TakesWhatHasNotMetItsTargetToEndLaterThanNow) {
       const Snapshot now = merged_after(*m, shown);
       const JobView& job = now.jobs.at(JobId{1});
 
-      const Draws steps = merged_belief(Knowledge().alone(job), job, job.transfers[0]).steps();
+      const Draws steps = merged_belief(*Knowledge().alone(job), job, job.transfers[0]).steps();
 
       EXPECT_GT(*std::ranges::min_element(steps),
                 static_cast<double>(m->interval) * static_cast<double>(shown))
@@ -219,13 +219,30 @@ TEST(Settle, ASplitOneIsAnUpperBoundBelowOneAndCostsTime) {
   EXPECT_GT(s.extra.count(), 32 * TestWorld::kStep * 0.9);
 }
 
+TEST(Alone, IsWeighedAgainOnlyWhenTheEvidenceHasChanged) {
+  Pair pair;
+  JobView job = pair.world.now().jobs.at(pair.target);
+  job.merged = false;
+  job.evaluations.clear();
+  const Knowledge knowledge;
+
+  const auto before = knowledge.alone(job);
+  const auto again = knowledge.alone(job);
+  job.evaluations.push_back({.step = 1000, .metrics = {{judged_metric(job.spec), 0.5}}});
+  const auto after = knowledge.alone(job);
+
+  EXPECT_EQ(again, before);
+  EXPECT_NE(after, before);
+  EXPECT_EQ(after->points(), before->points() + 1);
+}
+
 TEST(Settle, AJobThatRanOnTheSameDataAloneIsAMeasuredBaseline) {
   Pair pair;
   Snapshot now = pair.world.now();
   const JobView& alone = now.jobs.at(pair.source);
   JobView& target = now.jobs.at(pair.target);
   target.facts.data_hash = alone.facts.data_hash;
-  const SoloBelief belief = Knowledge().alone(target);
+  const SoloBelief belief = *Knowledge().alone(target);
 
   const Baseline measured = baseline_of(now, target, belief);
   target.spec.target.value -= 0.05;

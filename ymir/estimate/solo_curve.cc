@@ -180,27 +180,31 @@ double evaluation_variance(const JobView& job, double error) {
   return share * (1 - share) / rows + kModelError * kModelError;
 }
 
-std::vector<Evaluation> own_evaluations(const JobView& job) {
-  std::map<std::int64_t, Evaluation> by_step;
-  if (job.profile) {
-    for (const Evaluation& e : job.profile->evaluations) by_step[e.step] = e;
-  }
+std::vector<const Evaluation*> own_evaluations(const JobView& job) {
+  std::vector<const Evaluation*> result;
   if (!job.merged) {
-    for (const Evaluation& e : job.evaluations) by_step[e.step] = e;
+    for (const Evaluation& e : job.evaluations) result.push_back(&e);
+    std::ranges::reverse(result);
   }
-  std::vector<Evaluation> result;
-  for (auto& [step, evaluation] : by_step) result.push_back(std::move(evaluation));
+  if (job.profile) {
+    const auto& profiled = job.profile->evaluations;
+    for (auto e = profiled.rbegin(); e != profiled.rend(); ++e) result.push_back(&*e);
+  }
+  // Of one step the newest counts, which stands first here.
+  std::ranges::stable_sort(result, {}, &Evaluation::step);
+  const auto same = std::ranges::unique(result, {}, &Evaluation::step);
+  result.erase(same.begin(), same.end());
   return result;
 }
 
 std::vector<ErrorPoint> own_points(const JobView& job) {
   const std::string metric = judged_metric(job.spec);
   std::vector<ErrorPoint> points;
-  for (const Evaluation& e : own_evaluations(job)) {
-    const std::optional<double> value = metric_of(e, metric);
-    if (!value || e.step == 0) continue;
+  for (const Evaluation* e : own_evaluations(job)) {
+    const std::optional<double> value = metric_of(*e, metric);
+    if (!value || e->step == 0) continue;
     const double error = error_of(metric, *value);
-    points.push_back({static_cast<double>(e.step), error, evaluation_variance(job, error)});
+    points.push_back({static_cast<double>(e->step), error, evaluation_variance(job, error)});
   }
   return points;
 }
@@ -246,18 +250,18 @@ std::optional<CurveHint> CurveHints::of(std::span<const ErrorPoint> points, doub
   return hint;
 }
 
-SoloBelief solo_belief(const JobView& job, const ClassPriors& priors, CurveHints& hints) {
+SoloEvidence solo_evidence(const JobView& job, const ClassPriors& priors, CurveHints& hints) {
   const std::string metric = judged_metric(job.spec);
   SoloEvidence evidence;
   evidence.goal = std::max(error_of(metric, job.spec.target.value), 1e-3);
   evidence.points = own_points(job);
   std::optional<double> first;
-  for (const Evaluation& e : own_evaluations(job)) {
-    const std::optional<double> value = metric_of(e, metric);
+  for (const Evaluation* e : own_evaluations(job)) {
+    const std::optional<double> value = metric_of(*e, metric);
     if (!value) continue;
     if (!first) first = error_of(metric, *value);
     if (!reaches(job.spec.target, *value)) {
-      evidence.not_reached_before = static_cast<double>(e.step);
+      evidence.not_reached_before = static_cast<double>(e->step);
     }
   }
   // Before the first step a fresh head knows nothing. Chance of a classifier; else what was seen
@@ -276,7 +280,7 @@ SoloBelief solo_belief(const JobView& job, const ClassPriors& priors, CurveHints
     evidence.prior_steps = log_normal((w0 * std::log(prior.p50) + w1 * hint->log_steps) / (w0 + w1),
                                       std::sqrt(1 / (w0 + w1)));
   }
-  return SoloBelief(evidence);
+  return evidence;
 }
 
 }  // namespace ymir

@@ -30,6 +30,7 @@ struct ErrorPoint {
   double step = 0;
   double error = 0;
   double variance = 0;
+  bool operator==(const ErrorPoint&) const = default;
 };
 
 struct LearningCurve {
@@ -45,6 +46,7 @@ struct SoloEvidence {
   std::vector<ErrorPoint> points{};
   double not_reached_before = 0;  // the last step at which the target was seen unmet
   Interval prior_steps{1, 1, 1};  // to the target
+  bool operator==(const SoloEvidence&) const = default;
 };
 
 class SoloBelief {
@@ -87,8 +89,9 @@ double error_of(const std::string& metric, double value);
 double value_of(const std::string& metric, double error);
 std::optional<double> metric_of(const Evaluation& evaluation, const std::string& metric);
 double evaluation_variance(const JobView& job, double error);
-// Evaluations of the job's own path only: its profile, and what it did alone.
-std::vector<Evaluation> own_evaluations(const JobView& job);
+// Evaluations of the job's own path only, by step: its profile, and what it did alone, which counts
+// where both have one. Point into `job`.
+std::vector<const Evaluation*> own_evaluations(const JobView& job);
 std::vector<ErrorPoint> own_points(const JobView& job);  // after step 0
 double steps_between_evaluations(const JobView& job);
 // The step at which a target met at `step` is noticed: the next evaluation, or the job's last step.
@@ -116,7 +119,7 @@ class CurveHints {
   std::map<std::vector<double>, std::optional<CurveHint>> known_{};  // by all that it depends on
 };
 
-// Belief of how the job does alone. Only for jobs with a target.
-SoloBelief solo_belief(const JobView& job, const ClassPriors& priors, CurveHints& hints);
+// All that the belief of how the job does alone depends on. Only for jobs with a target.
+SoloEvidence solo_evidence(const JobView& job, const ClassPriors& priors, CurveHints& hints);
 
 }  // namespace ymir

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 
 #include "ymir/schedule/packing.h"
@@ -49,19 +50,23 @@ void walk_down(const Round& round, std::span<const Request> list, bool backfill,
 
 void give(const Round& round, std::span<const Request> taken, Plan& plan) {
   std::vector<Load> loads;
+  loads.reserve(taken.size());
   for (const Request& request : taken) {
     const bool stays = request.job->held == request.alone->what.gpus;
     loads.push_back({request.alone->what.gpus, stays ? request.job->place : PlaceId{}});
   }
   const std::vector<bool> room = pack(round.cluster, loads);
-  for (std::size_t i = 0; i < taken.size(); ++i) {
+  std::vector<std::size_t> by_job(taken.size());
+  std::iota(by_job.begin(), by_job.end(), std::size_t{0});
+  std::ranges::sort(by_job, {}, [&](std::size_t i) { return taken[i].alone->what.job; });
+  plan.assignments.reserve(taken.size());
+  for (const std::size_t i : by_job) {
     if (room[i])
       plan.assignments.push_back({.what = taken[i].alone->what, .card = taken[i].alone->card});
     else
       plan.waiting.push_back(
           {taken[i].job->job->id, fmt::format("fragmented gpus={}", loads[i].gpus)});
   }
-  std::ranges::sort(plan.assignments, {}, [](const auto& line) { return line.what.job; });
   std::ranges::sort(plan.waiting, {}, &Plan::Waiting::job);
   plan.proof = "heuristic";
 }

@@ -48,8 +48,8 @@ std::vector<Request> requests(const AloneRound& alone, bool largest, Plan& plan)
 // ordered by job afterwards. Without `backfill` nobody behind the first misfit starts.
 void walk_down(const Round& round, std::span<const Request> list, bool backfill, Plan& plan);
 
-// Gives each request its GPUs, those that run where they run; who finds no node waits. `plan` is
-// ordered by job afterwards.
+// Gives each request its GPUs, those that run where they run; who finds no node waits. `plan`, so
+// far without assignments, is ordered by job afterwards.
 void give(const Round& round, std::span<const Request> taken, Plan& plan);
 
 }  // namespace ymir

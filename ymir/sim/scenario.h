@@ -76,7 +76,10 @@ struct Scenario {
   FaultOptions faults{};
   bool faulty = false;
   std::vector<Expectation> expectations{};
-  std::function<void(const Event&)> watch{};  // hears every event of the log, for a progress line
+  std::function<void(const Event&)> watch{};  // hears every event of the log, in its order
+  // Off: only `watch` has the log, which for thousands of jobs is most of the memory of a run. A
+  // scenario that restarts its controller keeps it.
+  bool keep_log = true;
 };
 
 // Errors name file:line. At most 1 MiB, 10,000 lines and 10,000 jobs.
@@ -86,7 +89,7 @@ Result<Scenario> parse_scenario(const std::string& name, const std::string& text
 using MakeBeliefs = std::function<Beliefs()>;
 
 struct ScenarioRun {
-  std::vector<Event> log{};
+  std::vector<Event> log{};  // empty when it is not kept
   Snapshot state{};
   std::map<std::string, std::int64_t> counts{};  // lost_requests, steps_lost, controllers, ...
   std::vector<double> solve_ms{};                // measured, by round; not in the log above

@@ -20,7 +20,6 @@ Beliefs watched(Beliefs beliefs, SimWorld& world, const Scenario& scenario) {
   beliefs.observe = [observe, &world, &scenario, ended = std::size_t{0}](
                         const Event& event, const Snapshot& after) mutable {
     observe(event, after);
-    if (scenario.watch) scenario.watch(event);
     ended += std::holds_alternative<JobFinished>(event.body) ? 1 : 0;
     if (ended == scenario.jobs.size() && after.runs.empty()) world.finish();
   };
@@ -55,45 +54,55 @@ void plan_actions(const Scenario& scenario, SimWorld& world) {
   }
 }
 
-// The log in memory, given away at the end without a copy.
+// The log in memory, given away at the end without a copy; or nothing but a way to who watches.
+// Measured times are taken out: they are no part of what happened.
 class Record final : public EventLog {
  public:
+  explicit Record(const Scenario& scenario) : scenario_(scenario) {}
+
   Result<> append(std::span<const Event> batch) override {
-    YMIR_CHECK(batch.empty() || batch.front().seq == events_.size() + 1, "a gap in the log");
-    events_.insert(events_.end(), batch.begin(), batch.end());
-    return Ok{};
+    std::vector<Event> copy(batch.begin(), batch.end());
+    return take(copy);
   }
   Result<> take(std::vector<Event>& batch) override {
-    YMIR_CHECK(batch.empty() || batch.front().seq == events_.size() + 1, "a gap in the log");
-    std::ranges::move(batch, std::back_inserter(events_));
+    for (Event& event : batch) {
+      YMIR_CHECK(event.seq == last_seq_ + 1, "a gap in the log");
+      last_seq_ = event.seq;
+      if (auto* adopted = std::get_if<PlanAdopted>(&event.body)) strip(*adopted);
+      if (scenario_.watch) scenario_.watch(event);
+      if (scenario_.keep_log) events_.push_back(std::move(event));
+    }
     batch.clear();
     return Ok{};
   }
   Result<std::vector<Event>> read(std::uint64_t from, std::size_t limit) const override {
+    YMIR_CHECK(events_.size() == last_seq_, "this log is not kept");
     const std::size_t first = std::min<std::size_t>(from == 0 ? 0 : from - 1, events_.size());
     const auto begin = events_.begin() + static_cast<std::ptrdiff_t>(first);
     return std::vector<Event>(
         begin, begin + static_cast<std::ptrdiff_t>(std::min(limit, events_.size() - first)));
   }
-  std::uint64_t last_seq() const override { return events_.size(); }
+  std::uint64_t last_seq() const override { return last_seq_; }
   std::string head_hash() const override { return ""; }  // nobody asks in a simulation
-  std::deque<Event> take() && { return std::move(events_); }
+
+  void move_to(ScenarioRun& run) && {
+    run.log.assign(std::make_move_iterator(events_.begin()),
+                   std::make_move_iterator(events_.end()));
+    run.solve_ms = std::move(solve_ms_);
+  }
 
  private:
-  std::deque<Event> events_;  // never moves what it holds
-};
-
-// Measured times are taken out: they are no part of what happened.
-void keep_log(std::deque<Event> events, ScenarioRun& run) {
-  run.log.assign(std::make_move_iterator(events.begin()), std::make_move_iterator(events.end()));
-  for (Event& event : run.log) {
-    auto* adopted = std::get_if<PlanAdopted>(&event.body);
-    if (adopted == nullptr) continue;
-    if (const auto solve = adopted->pass_ms.find("solve"); solve != adopted->pass_ms.end())
-      run.solve_ms.push_back(solve->second);
-    adopted->pass_ms.clear();
+  void strip(PlanAdopted& adopted) {
+    if (const auto solve = adopted.pass_ms.find("solve"); solve != adopted.pass_ms.end())
+      solve_ms_.push_back(solve->second);
+    adopted.pass_ms.clear();
   }
-}
+
+  const Scenario& scenario_;
+  std::uint64_t last_seq_ = 0;
+  std::deque<Event> events_;  // never moves what it holds
+  std::vector<double> solve_ms_;
+};
 
 }  // namespace
 
@@ -119,7 +128,7 @@ Result<ScenarioRun> run_scenario(const Scenario& scenario, const MakeBeliefs& es
   FaultyWorld faulty(world, scenario.faults);
   World& way = scenario.faulty ? static_cast<World&>(faulty) : world;
   YMIR_TRY_ASSIGN(const auto policy, make_policy(scenario.policy, scenario.settings));
-  Record log;
+  Record log(scenario);
   if (scenario.real_estimator && !estimator)
     return Error{ErrorCode::kInvalidArgument, "beliefs=estimator, but none was given"};
 
@@ -135,13 +144,13 @@ Result<ScenarioRun> run_scenario(const Scenario& scenario, const MakeBeliefs& es
                     Controller::create(options, way, log, *policy,
                                        watched(std::move(beliefs), world, scenario)));
     YMIR_TRY(controller->run());
-    run.state = controller->state();
+    run.state = std::move(*controller).take_state();
     run.counts["refused_reports"] += static_cast<std::int64_t>(controller->num_refused());
     if (!world.broken()) break;
     world.controller_restarted();
     faulty.controller_restarted();
   }
-  keep_log(std::move(log).take(), run);
+  std::move(log).move_to(run);
   run.counts["steps_lost"] = world.steps_lost();
   run.counts["lost_requests"] = static_cast<std::int64_t>(faulty.num_lost());
   run.counts["delayed_reports"] = static_cast<std::int64_t>(faulty.num_delayed());

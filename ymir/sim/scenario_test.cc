@@ -222,5 +222,26 @@ TEST(ScenarioCoverage, EveryRuleOfTheLifeOfAJobIsTakenBySomeScenario) {
 INSTANTIATE_TEST_SUITE_P(Files, Scenarios, testing::ValuesIn(scenario_files()),
                          [](const auto& file) { return file.param.stem().string(); });
 
+TEST(RunScenario, ShowsTheLogThatItDoesNotKeep) {
+  auto scenario = parse_scenario("two jobs",
+                                 "cluster nodes=1 gpus=1 policy=srtf round=60s\n"
+                                 "job a at=0s backbone=vit steps=200 epoch=10 step=1s\n"
+                                 "job b at=30s backbone=vit steps=20 epoch=10 step=1s\n");
+  ASSERT_TRUE(scenario) << scenario.error().message;
+  const auto kept = run_scenario(*scenario);
+  ASSERT_TRUE(kept);
+  std::string expected, shown;
+  for (const Event& event : kept->log) expected += encode_line(event) + "\n";
+
+  scenario->keep_log = false;
+  scenario->watch = [&shown](const Event& event) { shown += encode_line(event) + "\n"; };
+  const auto run = run_scenario(*scenario);
+
+  ASSERT_TRUE(run);
+  EXPECT_THAT(run->log, IsEmpty());
+  EXPECT_THAT(shown, HasSubstr("JobFinished"));
+  EXPECT_EQ(shown, expected);
+}
+
 }  // namespace
 }  // namespace ymir

@@ -87,51 +87,54 @@ std::vector<Event> SimWorld::wait(Time deadline) {
     bundles.push_back(std::move(*bundle));
   }
   if (bundles.empty()) now_ = std::max(now_, limit);
-  std::ranges::stable_sort(bundles, {}, [](const Bundle& bundle) {
-    return std::tuple(bundle.rank, bundle.job, bundle.sequence);
-  });
+  if (bundles.size() > 1)
+    std::ranges::stable_sort(bundles, {}, [](const Bundle& bundle) {
+      return std::tuple(bundle.rank, bundle.job, bundle.sequence);
+    });
   std::vector<Event> events;
+  std::size_t count = 0;
+  for (const Bundle& bundle : bundles) count += bundle.bodies.size();
+  events.reserve(count);
   for (Bundle& bundle : bundles)
     for (EventBody& body : bundle.bodies)
       events.push_back({.seq = 0, .at = now_, .actor = bundle.actor, .body = std::move(body)});
   return events;
 }
 
+SimWorld::Bundle SimWorld::one(int rank, JobId job, EventBody body, std::string actor) {
+  Bundle bundle{.rank = rank, .job = job, .actor = std::move(actor)};
+  bundle.bodies.push_back(std::move(body));
+  return bundle;
+}
+
 std::optional<SimWorld::Bundle> SimWorld::happen(const Happening& what) {
   switch (what.kind) {
     case Kind::kSubmit:
-      return Bundle{.rank = kArrival,
-                    .job = what.job,
-                    .bodies = {JobSubmitted{what.job, specs_.at(what.job)}},
-                    .actor = "user"};
+      return one(kArrival, what.job, JobSubmitted{what.job, specs_.at(what.job)}, "user");
     case Kind::kHold:
-      return Bundle{
-          .rank = kCommand, .job = what.job, .bodies = {JobHeld{what.job}}, .actor = "user"};
+      return one(kCommand, what.job, JobHeld{what.job}, "user");
     case Kind::kRelease:
-      return Bundle{
-          .rank = kCommand, .job = what.job, .bodies = {JobReleased{what.job}}, .actor = "user"};
+      return one(kCommand, what.job, JobReleased{what.job}, "user");
     case Kind::kCancel:
-      return Bundle{.rank = kCommand,
-                    .job = what.job,
-                    .bodies = {JobFinished{
-                        .job = what.job, .outcome = Outcome::kCancelled, .reason = "cancelled"}},
-                    .actor = "user"};
+      return one(
+          kCommand, what.job,
+          JobFinished{.job = what.job, .outcome = Outcome::kCancelled, .reason = "cancelled"},
+          "user");
     case Kind::kChecked: {
       const JobTruth& truth = model_.job(what.job);
       if (truth.bad_data)
-        return Bundle{.rank = kArrival,
-                      .job = what.job,
-                      .bodies = {DataRefused{what.job, {"train.csv:3:1: no label"}}}};
-      const DataFacts facts{.train_rows = truth.steps_per_epoch * specs_.at(what.job).train.batch,
-                            .validation_rows = 1000,
-                            .num_labels = 2,
-                            .mean_tokens = 32,
-                            .max_length = 128,
-                            .steps_per_epoch = truth.steps_per_epoch,
-                            .total_steps = truth.max_steps,
-                            .data_hash = specs_.at(what.job).name,
-                            .backbone = specs_.at(what.job).model};
-      return Bundle{.rank = kArrival, .job = what.job, .bodies = {DataChecked{what.job, facts}}};
+        return one(kArrival, what.job, DataRefused{what.job, {"train.csv:3:1: no label"}});
+      const JobSpec& spec = specs_.at(what.job);
+      DataFacts facts{.train_rows = truth.steps_per_epoch * spec.train.batch,
+                      .validation_rows = 1000,
+                      .num_labels = 2,
+                      .mean_tokens = 32,
+                      .max_length = 128,
+                      .steps_per_epoch = truth.steps_per_epoch,
+                      .total_steps = truth.max_steps,
+                      .data_hash = spec.name,
+                      .backbone = spec.model};
+      return one(kArrival, what.job, DataChecked{what.job, std::move(facts)});
     }
     case Kind::kKill:
       return kill(what.job);
@@ -399,6 +402,7 @@ JobFinished SimWorld::end_of(const Run& run, const Task& task, const std::string
 
 SimWorld::Bundle SimWorld::milestone(Run& run) {
   Bundle bundle{.rank = kStop, .job = run.tasks.front().order->job};
+  bundle.bodies.reserve(4 * run.tasks.size() + 1);  // at an end
   run.reached = next_step(run);
   if (run.order.profile && run.reached >= run.profile_end) {
     bundle.rank = kProfile;

@@ -132,6 +132,7 @@ class SimWorld final : public World {
   };
 
   void push(Happening happening);
+  static Bundle one(int rank, JobId job, EventBody body, std::string actor = "agent");
   std::optional<Bundle> happen(const Happening& happening);
   Bundle milestone(Run& run);
   Bundle begin(Run& run);

@@ -162,12 +162,16 @@ Result<FinishedRun> run_controller(const Shared& shared, const std::string& poli
   if (options.interval.count() <= 0) options.interval = Seconds(120);
   Scenario scenario = scenario_of(workload, options, policy);
   scenario.real_estimator = static_cast<bool>(shared.estimator) && policy != "ymir:oracle";
-  scenario.watch = [&job_ended](const Event& event) {
+  FinishedRun done;
+  LogRecord record;
+  scenario.keep_log = false;
+  scenario.watch = [&](const Event& event) {
+    record.see(event);
+    done.events += encode_line(event) + "\n";
     if (std::holds_alternative<JobFinished>(event.body)) job_ended();
   };
   YMIR_TRY_ASSIGN(ScenarioRun run, run_scenario(scenario, shared.estimator));
-  FinishedRun done;
-  done.record = record_of(run.log, run.state, workload);
+  done.record = record.end(run.state, workload);
   done.record.policy = policy;
   done.record.seed = seed;
   done.record.trace = shared.input.name;
@@ -192,7 +196,6 @@ Result<FinishedRun> run_controller(const Shared& shared, const std::string& poli
            [&](std::size_t i) { return pairs.least_seconds(static_cast<int>(i), options.noise); },
        .until_horizon = cut_off});
   if (cut_off) done.summary.notes.push_back("cut off at the horizon: jobs were left over");
-  for (const Event& event : run.log) done.events += encode_line(event) + "\n";
   return done;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -98,6 +99,23 @@ Micro to_micro(double seconds);
 // it is counted up to the newest event.
 RunRecord record_of(const std::vector<Event>& log, const Snapshot& state, const Workload& workload,
                     bool goes_on = false);
+// The same of a log that nobody keeps: shown event by event as it grows.
+class LogRecord {
+ public:
+  LogRecord();
+  ~LogRecord();
+  LogRecord(const LogRecord&) = delete;
+  LogRecord& operator=(const LogRecord&) = delete;
+
+  void see(const Event& event);
+  // At the end of the log, once.
+  RunRecord end(const Snapshot& state, const Workload& workload, bool goes_on = false);
+
+ private:
+  class Reader;
+  std::unique_ptr<Reader> reader_;
+};
+
 // Of a public simulator. Jobs are sorted by submission.
 RunRecord record_of(const artifact::Run& run, const Trace& trace, int nodes, int gpus_per_node);
 
