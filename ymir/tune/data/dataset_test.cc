@@ -1,5 +1,6 @@
 #include "ymir/tune/data/dataset.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -174,6 +175,23 @@ TEST_F(TextTask, TheSplitKeepsDuplicatesTogetherAndStaysWhenRowsAreAdded) {
   for (const std::uint64_t hash : hashes(before.validation))
     EXPECT_TRUE(hashes(after.validation).contains(hash));
   EXPECT_NE(before.hash, after.hash);
+}
+
+TEST_F(TextTask, AFractionOfAFewRowsLeavesSomeToTrainOn) {
+  request.data.val_fraction = 0.5;
+  int taken = 0;
+  for (int set = 0; set < 100; ++set) {
+    std::string rows = "text,label\n";
+    for (int row = 0; row < 4; ++row) rows += fmt::format("the {} {},{}\n", set, row, row % 2);
+    request.data.train = {write("t.csv", rows)};
+
+    const TaskData task = load();
+
+    EXPECT_GE(task.train.size(), 1u) << set;
+    EXPECT_EQ(task.train.size() + task.validation.size(), 4u) << set;
+    taken += static_cast<int>(task.validation.size());
+  }
+  EXPECT_NEAR(taken, 200, 40);
 }
 
 TEST_F(TextTask, TheLengthLimitIsChosenFromTheRowsAndCutRowsAreCounted) {
