@@ -139,7 +139,7 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_option("--out", a.out, "folder of the results, one a job")->needs(train);
   auto* resume = app.add_option("--resume", a.resume, "go on with the jobs of these folders");
   app.add_flag("--json", a.json, "a line a report on standard output");
-  auto* eval = app.add_flag("--eval", a.eval, "evaluate an adapter");
+  auto* eval = app.add_flag("--eval", a.eval, "evaluate an adapter, or a model with a head");
   app.add_option("--model", a.evaluate.model, "folder of the model")->needs(eval);
   app.add_option("--adapter", a.evaluate.adapter, "folder of the adapter")->needs(eval);
   app.add_option("--data", a.evaluate.data.validation, "files of rows")->needs(eval);

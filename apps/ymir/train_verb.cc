@@ -196,8 +196,6 @@ struct EvalOptions {
 };
 
 int eval(const Globals& globals, const EvalOptions& options) {
-  if (options.adapter.empty())
-    return tell(globals, kUsage, "--adapter is needed: its head makes the predictions");
   std::vector<std::string> arguments = common_arguments(options.threads);
   arguments.insert(arguments.end(), {"--eval", "--model", options.model, "--data", options.data});
   const auto add = [&](const char* flag, const std::string& value) {
@@ -237,7 +235,9 @@ Run train_verb(CLI::App& app) {
 Run eval_verb(CLI::App& app) {
   auto options = std::make_shared<EvalOptions>();
   app.add_option("--model", options->model, "model folder")->required();
-  app.add_option("--adapter", options->adapter, "adapter folder (PEFT files)");
+  app.add_option(
+      "--adapter", options->adapter,
+      "adapter folder (PEFT files); without it the model's own head, as a merged model has");
   app.add_option("--data", options->data, "data file")->required();
   app.add_option("--columns", options->columns,
                  "text=NAME,label=NAME[,text_pair=NAME]; label=A|B: a column a label");

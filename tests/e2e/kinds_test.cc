@@ -68,7 +68,14 @@ class Program : public ::testing::Test {
                               " --out " + at.path("merged"));
     EXPECT_EQ(merged.code, 0) << merged.output;
     EXPECT_TRUE(std::filesystem::exists(at.path("merged") + "/model.safetensors"));
+    const Ended without = ymir("eval --threads 1 --model " + at.path("merged") + " " + eval);
+    EXPECT_EQ(without.code, 0) << without.output;
+    const auto of_merged = parse_json(without.output.substr(0, without.output.find('\n')));
     const auto metrics = parse_json(scored.output.substr(0, scored.output.find('\n')));
+    EXPECT_TRUE(of_merged) << without.output;
+    if (of_merged && metrics) {
+      EXPECT_NEAR(of_merged->at("loss").get<double>(), metrics->at("loss").get<double>(), 1e-3);
+    }
     EXPECT_TRUE(metrics) << scored.output;
     return metrics ? *metrics : Json::object();
   }

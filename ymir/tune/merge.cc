@@ -167,6 +167,9 @@ Result<> write_config(const MergeRequest& request, const Family& family, const A
   YMIR_TRY_ASSIGN(const std::string text, read_file(request.model + "/config.json", kMaxConfig));
   YMIR_TRY_ASSIGN(Json config, parse_json(text, {.max_bytes = kMaxConfig, .max_depth = 16}));
   if (num_outputs > 0) describe_head(family, adapter.notes, num_outputs, config);
+  if (adapter.notes.max_length > 0) config["ymir_max_length"] = adapter.notes.max_length;
+  if (!adapter.notes.prompt_template.empty())
+    config["ymir_template"] = adapter.notes.prompt_template;
   return write_file(fresh + "/config.json", config.dump(2) + "\n");
 }
 

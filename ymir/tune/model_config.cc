@@ -65,6 +65,22 @@ Result<std::vector<std::string>> labels_of(const Json& config) {
   return labels;
 }
 
+Result<std::string> text_field(const Json& config, const char* key) {
+  const auto found = config.find(key);
+  if (found == config.end() || found->is_null()) return std::string();
+  if (!found->is_string()) return refused(fmt::format("{} {} is no text", key, canonical(*found)));
+  return found->get<std::string>();
+}
+
+// What the configuration says of a head, and `ymir merge` of the adapter that went in.
+Result<> read_head(const Json& config, ModelConfig& model) {
+  YMIR_TRY_ASSIGN(model.labels, labels_of(config));
+  YMIR_TRY_ASSIGN(model.problem_type, text_field(config, "problem_type"));
+  YMIR_TRY_ASSIGN(model.trained_length, size_field(config, "ymir_max_length", 0, 0, kMaxPositions));
+  YMIR_TRY_ASSIGN(model.prompt_template, text_field(config, "ymir_template"));
+  return Ok{};
+}
+
 Result<bool> flag_field(const Json& config, const char* key, bool fallback) {
   const auto found = config.find(key);
   if (found == config.end() || found->is_null()) return fallback;
@@ -114,8 +130,7 @@ Result<> read_sizes(const Json& config, const SizeNames& names, ModelConfig& mod
     return refused(fmt::format("{} {} is no multiple of {} {}", names.hidden, model.hidden_size,
                                names.heads, model.num_heads));
   if (model.head_width == 0) model.head_width = model.hidden_size / model.num_heads;
-  YMIR_TRY_ASSIGN(model.labels, labels_of(config));
-  return Ok{};
+  return read_head(config, model);
 }
 
 Result<> read_vocabulary(const Json& config, ModelConfig& model, std::optional<int> pad) {

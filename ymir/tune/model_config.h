@@ -57,6 +57,11 @@ struct ModelConfig {
   double classifier_dropout = 0.1;    // the config's own, else hidden_dropout
   int pad_token = 0;                  // -1: none
   std::vector<std::string> labels{};  // id2label, in order; empty when the file names none
+  // What the head is for, in transformers' words; empty: not said.
+  std::string problem_type{};
+  // Of a merged model, how its adapter was trained: the longest row, conversations' template.
+  int trained_length = 0;
+  std::string prompt_template{};
   int image_size = 0, patch_size = 0, num_channels = 0;  // vit
   bool is_image() const { return patch_size > 0; }
   int patches() const { return (image_size / patch_size) * (image_size / patch_size); }

@@ -44,7 +44,7 @@ struct SessionOptions {
 
 struct EvaluateRequest {
   std::string model{};    // folder
-  std::string adapter{};  // PEFT folder; empty only when the model has a head
+  std::string adapter{};  // PEFT folder; empty: the model's own head, as merged models have one
   DataSpec data{};        // `validation` names the files
   TaskKind kind = TaskKind::kClassify;
   std::vector<std::string> labels{};   // empty: the adapter's

@@ -6,6 +6,10 @@
 
 namespace ymir {
 
+// Whether all of its products are our own kernel's: on a CPU that has AVX-512, and in bf16 no
+// matrix units. Then no bit depends on the number of threads either.
+bool has_exact_rows(bool bf16);
+
 class ExactRows {
  public:
   ExactRows();

@@ -239,6 +239,8 @@ void own_multiply_add(at::Tensor c, const at::Tensor& a, const at::Tensor& b, fl
 
 }  // namespace
 
+bool has_exact_rows(bool bf16) { return kernels::has_gemm() && !(bf16 && has_bf16_units()); }
+
 ExactRows::ExactRows() { ++exact_rows; }
 ExactRows::~ExactRows() { --exact_rows; }
 

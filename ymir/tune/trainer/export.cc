@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <list>
 #include <numeric>
 
 #include "ymir/tune/checkpoint/peft_files.h"
@@ -55,6 +56,7 @@ PeftConfig config_of(const ExportRequest& request, const TaskSetup& setup,
 }
 
 constexpr std::string_view kPrefix = "base_model.model.";
+constexpr std::int64_t kMaxOutputs = 5000;  // of a head
 
 // The backbone's tensors in the table's words, whichever release of transformers named them.
 TensorMap with_plain_names(const Family& family, const TensorMap& tensors) {
@@ -176,6 +178,71 @@ Result<at::Tensor> adapter_from_source(const AdapterPlan& adapter, const Encoder
   const TensorMap tensors = with_plain_names(family_of(encoder.shape.family), source.tensors);
   return transferred_adapter(adapter, encoder, {tensors, source.config.rank, source.config.scale()},
                              strength, seed);
+}
+
+namespace {
+
+// Of classes that were not named, as transformers numbers them: 0, 1, ...
+std::vector<std::string> class_names(std::vector<std::string> labels, int outputs) {
+  bool named = false;
+  for (std::size_t i = 0; i < labels.size(); ++i) named |= labels[i] != fmt::format("LABEL_{}", i);
+  if (named) return labels;
+  labels.clear();
+  for (int label = 0; label < outputs; ++label) labels.push_back(std::to_string(label));
+  return labels;
+}
+
+}  // namespace
+
+Result<LoadedAdapter> load_own_head(const ModelFiles& model, const Encoder& encoder) {
+  const Family& family = family_of(encoder.shape.family);
+  YMIR_TRY_ASSIGN(const ModelWeights weights, ModelWeights::open(model.folder));
+  LoadedAdapter out;
+  out.backbone = model.key;
+  out.max_length = model.config.trained_length;
+  out.prompt_template = model.config.prompt_template;
+  out.setup.adapter.layers = encoder.shape.layers;
+  out.adapter = out.setup.adapter.layout.zeros();
+  const auto classifier = weights.tensors().find(std::string(family.classifier) + ".weight");
+  if (classifier == weights.tensors().end()) {
+    if (!encoder.output.weight.defined())
+      return Error{ErrorCode::kInvalidArgument,
+                   fmt::format("{} has no head of its own (no {}.weight): give --adapter",
+                               model.folder, family.classifier)};
+    out.setup.kind = TaskKind::kLanguageModel;
+    out.setup.head = no_head();
+    out.head = out.setup.head.layout.zeros();
+    return out;
+  }
+  if (classifier->second.shape.size() != 2 || classifier->second.shape[0] > kMaxOutputs)
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("{}: {} is {}, no head of up to {} outputs", model.folder,
+                             classifier->first, shape_text(classifier->second.shape), kMaxOutputs)};
+  out.setup.outputs = static_cast<int>(classifier->second.shape[0]);
+  out.setup.head = make_head(encoder, out.setup.outputs);
+  std::list<std::vector<float>> storage;
+  TensorMap tensors;
+  for (const auto& [name, view] : weights.tensors()) {
+    const bool of_head = name.starts_with(family.classifier) ||
+                         (!family.head_dense.empty() && name.starts_with(family.head_dense));
+    if (!of_head) continue;
+    YMIR_TRY_ASSIGN(std::vector<float> values, to_f32(view));
+    storage.push_back(std::move(values));
+    tensors.emplace(std::string(kPrefix) + name, view_of(storage.back(), view.shape));
+  }
+  YMIR_TRY_ASSIGN(out.head, out.setup.head.layout.restore(tensors, ""));
+  out.head = out.head.to(device_of(encoder));
+  const std::string& problem = model.config.problem_type;
+  out.setup.kind = problem == "multi_label_classification"             ? TaskKind::kMultiLabel
+                   : out.setup.outputs == 1 || problem == "regression" ? TaskKind::kRegress
+                                                                       : TaskKind::kClassify;
+  if (out.setup.kind == TaskKind::kRegress) return out;
+  out.labels = class_names(model.config.labels, out.setup.outputs);
+  if (std::ssize(out.labels) != out.setup.outputs)
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("{}: the head has {} outputs, config.json names {} labels",
+                             model.folder, out.setup.outputs, out.labels.size())};
+  return out;
 }
 
 Result<LoadedAdapter> load_adapter(const std::string& folder, const Encoder& encoder) {

@@ -48,5 +48,8 @@ struct LoadedAdapter {
   std::string backbone{};  // key of the one it was trained on; empty: the adapter does not say
 };
 Result<LoadedAdapter> load_adapter(const std::string& folder, const Encoder& encoder);
+// What the model's own folder has: a head that was merged or trained with it, or a language model's
+// output layer; no adapter. kInvalidArgument: neither.
+Result<LoadedAdapter> load_own_head(const ModelFiles& model, const Encoder& encoder);
 
 }  // namespace ymir

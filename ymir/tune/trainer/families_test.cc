@@ -55,6 +55,14 @@ TEST_P(FamilyJob, LearnsIsExportedMergedAndEndsBitEqualAfterStops) {
   const auto merged = merge_adapter({spec().model, finished.adapter, at.path("merged")});
   ASSERT_TRUE(merged) << merged.error().message;
   EXPECT_EQ(merged->num_changed, GetParam().second ? 8 : 4);  // modules of two layers
+  const auto alone = evaluated(*session, spec(), at.path("merged"), "");
+  ASSERT_TRUE(alone) << alone.error().message;
+  EXPECT_NEAR(alone->at("loss"), again->at("loss"), 1e-3);
+  if (std::string(GetParam().first) == "llama") return;  // has an output layer: a language model
+  const auto bare = evaluated(*session, spec(), spec().model, "");
+  ASSERT_FALSE(bare);
+  EXPECT_THAT(bare.error().message, ::testing::HasSubstr("has no head of its own"));
+  EXPECT_THAT(bare.error().message, ::testing::HasSubstr("give --adapter"));
 }
 
 TEST_P(FamilyJob, TakesEveryMethod) {

@@ -169,7 +169,7 @@ void begin_above_frozen(JobRun& job, const RunContext& context) {
   const int frozen = lowest_trained(trained.slots, &trained.weights, layers);
   if (frozen < 1 || frozen >= layers) return;
   const std::string key =
-      fmt::format("{} {} {}", context.backbone.files.key, context.numerics, job.data->key);
+      fmt::format("{} {} {}", context.backbone.files.key, context.row_numerics, job.data->key);
   const auto begun = [&](const EvaluationRows& rows, const char* name) {
     auto outputs = context.frozen.open(key + name, frozen, context.encoder, rows);
     if (!outputs) log::warning("frozen layers are run in every step: {}", outputs.error().message);

@@ -27,6 +27,7 @@ struct RunContext {
   RunId run{};
   Mode mode = Mode::kNormal;
   std::string numerics{};
+  std::string row_numerics{};  // what of it outputs of frozen layers depend on
   const RunReports& reports;
   const StopFlag& stop;
   FrozenOutputsCache frozen{};  // 0 bytes: nothing is kept

@@ -14,6 +14,7 @@
 #include "ymir/base/json.h"
 #include "ymir/base/log.h"
 #include "ymir/core/codec.h"
+#include "ymir/tune/model/exact_rows_torch.h"
 #include "ymir/tune/trainer/export_torch.h"
 #include "ymir/tune/trainer/profile_run_torch.h"
 #include "ymir/tune/trainer/run_torch.h"
@@ -242,11 +243,14 @@ Result<> Session::run(const StartRun& order, const RunReports& reports, const St
   const std::string processor =
       state_->options.device == "cpu" ? kernels::instruction_set() : state_->options.device;
   const Numerics numerics{processor, "torch " TORCH_VERSION, precision, threads};
+  Numerics of_rows = numerics;
+  if (has_exact_rows(bf16)) of_rows.threads = 0;  // workers with any number share them
   const RunContext context{backbone,
                            bf16 ? backbone.encoder16 : backbone.encoder,
                            order.run,
                            order.mode,
                            numerics.text(),
+                           of_rows.text(),
                            reports,
                            stop,
                            {state_->options.cache + "/frozen", state_->options.frozen_outputs},
@@ -332,7 +336,9 @@ Result<> write_predictions(const std::string& path, const Outcomes& outcomes,
 Result<std::map<std::string, double>> Session::evaluate(const EvaluateRequest& request) try {
   YMIR_TRY_ASSIGN(const State::Found found, state_->model(request.model, false));
   const Backbone& backbone = *found.model->backbone;
-  YMIR_TRY_ASSIGN(const LoadedAdapter loaded, load_adapter(request.adapter, backbone.encoder));
+  YMIR_TRY_ASSIGN(const LoadedAdapter loaded,
+                  request.adapter.empty() ? load_own_head(backbone.files, backbone.encoder)
+                                          : load_adapter(request.adapter, backbone.encoder));
   if (!loaded.backbone.empty() && loaded.backbone != backbone.files.key)
     log::warning("{} was trained on another backbone than {} (weights, tokenizer or configuration)",
                  request.adapter, request.model);
@@ -363,9 +369,11 @@ Result<std::map<std::string, double>> Session::evaluate(const EvaluateRequest& r
                                                    backbone.encoder, rows, go_on));
   if (!std::isfinite(outcomes.loss_sum) ||
       !std::ranges::all_of(outcomes.scores, [](float score) { return std::isfinite(score); }))
-    return Error{ErrorCode::kCorruption, "the outputs are not finite: the weights of " +
-                                             request.model + " or of " + request.adapter +
-                                             " hold NaN, infinity or numbers that are too large"};
+    return Error{
+        ErrorCode::kCorruption,
+        fmt::format("the outputs are not finite: the weights of {}{} hold NaN, infinity or numbers "
+                    "that are too large",
+                    request.model, request.adapter.empty() ? "" : " or of " + request.adapter)};
   if (std::ranges::any_of(request.metrics, needs_answers)) {
     YMIR_TRY_ASSIGN(
         Answers answers,

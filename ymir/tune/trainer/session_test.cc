@@ -6,6 +6,7 @@
 #include "ymir/base/hash.h"
 #include "ymir/base/json.h"
 #include "ymir/base/text.h"
+#include "ymir/tune/model/gemm.h"
 #include "ymir/tune/trainer/tiny_job.h"
 
 namespace ymir {
@@ -44,6 +45,31 @@ TEST(Session, LearnsASmallTaskAndLeavesAdapterMetricsAndCheckpoint) {
   const std::string lines = bytes_of(at.path("j1/metrics.jsonl"));
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'),
             finished.step + static_cast<std::int64_t>(heard.all<EpochEvaluated>().size()));
+}
+
+TEST(Session, OutputsOfFrozenLayersAreSharedByWorkersWithAnyNumberOfThreads) {
+  if (!kernels::has_gemm()) GTEST_SKIP() << "this CPU has no AVX-512";
+  const Workspace at;
+  JobSpec spec = tiny_spec(at);
+  spec.method.targets = {"layer.1.attention.self.query"};
+  spec.stop.max_epochs = 1;
+  const auto files = [&at] {
+    std::map<std::string, std::string> out;
+    for (const auto& entry : std::filesystem::directory_iterator(at.path("cache/frozen")))
+      out[entry.path().filename()] = bytes_of(entry.path());
+    return out;
+  };
+  StartRun one = tiny_run({tiny_task(at, spec, 1)}, 1), two = tiny_run({tiny_task(at, spec, 2)}, 2);
+  one.num_threads = 1;
+  two.num_threads = 2;
+
+  const Heard first = hear(*tiny_session(at), one);
+  const auto of_first = files();
+  const Heard second = hear(*tiny_session(at), two);
+
+  EXPECT_EQ(of_first.size(), 2u);  // of training and of validation rows
+  EXPECT_TRUE(files() == of_first);
+  EXPECT_EQ(tensors_of(second.checkpoint(2)), tensors_of(first.checkpoint(1)));
 }
 
 TEST(Session, ReportsWeightsFrozenBeforeTheEnd) {  // checkpoint, then finish, then the run's end
