@@ -112,10 +112,32 @@ bool belongs_to(std::string_view path, const std::string& module) {
   return path.starts_with(module + ".") || path.find("." + module + ".") != path.npos;
 }
 
+// Sizes that only the configuration tells must be those of the tensors: room is made by them.
+Result<> check_prompts(const PeftConfig& config, const TensorMap& tensors) {
+  const auto prompts = tensors.find("prompt_embeddings");
+  if (prompts == tensors.end()) return refused("holds no prompt_embeddings");
+  const Shape wanted{config.virtual_tokens, std::int64_t{2} * config.num_layers * config.token_dim};
+  if (prompts->second.shape != wanted)
+    return refused(fmt::format("prompt_embeddings is {}, the configuration says {}",
+                               shape_text(prompts->second.shape), shape_text(wanted)));
+  return Ok{};
+}
+Result<> check_bottlenecks(const PeftConfig& config, const TensorMap& tensors) {
+  bool any = false;
+  for (const auto& [name, view] : tensors) {
+    if (!name.ends_with(".adapter.down.weight")) continue;
+    any = true;
+    if (view.shape.empty() || view.shape[0] != config.width)
+      return refused(fmt::format("tensor {} is {}, the width is {}", name, shape_text(view.shape),
+                                 config.width));
+  }
+  return any ? Result<>(Ok{}) : refused("holds no bottleneck");
+}
+
 // A and B in pairs, of the configured rank; everything else in a module that is saved.
 Result<> check_tensors(const PeftConfig& config, const TensorMap& tensors) {
-  if (config.kind == "prefix" && !tensors.contains("prompt_embeddings"))
-    return refused("holds no prompt_embeddings");
+  if (config.kind == "prefix") return check_prompts(config, tensors);
+  if (config.kind == "bottleneck") return check_bottlenecks(config, tensors);
   if (config.kind != "lora") return Ok{};  // the model says what must be there
   std::size_t num_lora = 0;
   for (const auto& [name, view] : tensors) {

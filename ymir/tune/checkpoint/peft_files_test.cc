@@ -70,7 +70,7 @@ TEST_F(AdapterFolder, OfAPrefixNamesItsHeadAsPeftDoes) {
   config.kind = "prefix";
   config.virtual_tokens = 2;
   config.token_dim = config.num_heads = config.num_layers = 1;
-  tensors = {{"prompt_embeddings", view_of(a, {2, 3})},
+  tensors = {{"prompt_embeddings", view_of(std::span(a).first(4), {2, 2})},
              {saved_name("classifier", "weight"), view_of(head, {2, 4})}};
 
   ASSERT_TRUE(write_adapter(folder, config, tensors, notes));
@@ -92,6 +92,28 @@ TEST_F(AdapterFolder, IsReplacedAsOneAndLeavesNothingBeside) {
 
   EXPECT_NE(read_adapter(folder)->sha256, first);
   EXPECT_EQ(std::distance(fs::directory_iterator(root), {}), 1);
+}
+
+// Nothing is allocated for sizes that the tensors do not have.
+TEST_F(AdapterFolder, OfOtherSizesThanItsConfigurationSaysIsRefused) {
+  const auto fault = [&](const PeftConfig& made, const TensorMap& with) {
+    EXPECT_TRUE(make_folders(folder));
+    EXPECT_TRUE(write_file(folder + "/adapter_config.json", peft_config_text(made)));
+    EXPECT_TRUE(write_safetensors(folder + "/adapter_model.safetensors", with));
+    return read_fault();
+  };
+  PeftConfig prefix{.kind = "prefix", .task_type = "SEQ_CLS"};
+  prefix.virtual_tokens = 999'999'999;
+  prefix.num_layers = prefix.num_heads = 1;
+  prefix.token_dim = 2;
+  PeftConfig bottleneck{.kind = "bottleneck", .task_type = "SEQ_CLS"};
+  bottleneck.width = 1'000'000'000;
+
+  EXPECT_THAT(fault(prefix, {{"prompt_embeddings", view_of(head, {2, 4})}}),
+              HasSubstr("prompt_embeddings is [2, 4], the configuration says [999999999, 4]"));
+  EXPECT_THAT(fault(bottleneck, {{"x.adapter.down.weight", view_of(head, {2, 4})}}),
+              HasSubstr("x.adapter.down.weight is [2, 4], the width is 1000000000"));
+  EXPECT_THAT(fault(bottleneck, tensors), HasSubstr("holds no bottleneck"));
 }
 
 TEST_F(AdapterFolder, WhatAKilledWriterLeftGoesWithTheNextOne) {
