@@ -96,9 +96,10 @@ Data weighted(const std::vector<CurvePoint>& points) {
   return data;
 }
 
-double weighted_error(const RationalCurve& curve, const Data& data) {
+// At least `limit` when it is not below: nobody asks how far above.
+double weighted_error(const RationalCurve& curve, const Data& data, double limit = INFINITY) {
   double sum = 0;
-  for (std::size_t i = 0; i < data.k.size(); ++i) {
+  for (std::size_t i = 0; i < data.k.size() && !(sum >= limit); ++i) {
     const double miss = curve.at(data.k[i]) - data.l[i];
     const double size = std::abs(miss);
     sum += data.weight[i] * (size <= kHuber ? 0.5 * miss * miss : kHuber * (size - 0.5 * kHuber));
@@ -119,12 +120,19 @@ bool solve(Square& a, std::size_t n, Column& b) {
 }
 
 struct Fitted {
-  RationalCurve curve{};
-  double error = 0;
+  std::optional<RationalCurve> curve{};
+  double error = INFINITY;
+  void take(const RationalCurve& other, double its_error) {
+    if (its_error < error) *this = {other, its_error};
+  }
 };
+// The best of each family. Every curve of the first (a = 0) is one of the second (a >= 0), so that
+// both are found in one search.
+using BestOfFamilies = std::array<Fitted, 2>;
 
-// Non-negative least squares of z = 1/(l - d) on the given powers of k by trying every active set.
-std::optional<Fitted> solve_for_floor(const Data& data, double d, bool quadratic) {
+// Non-negative least squares of z = 1/(l - d) on powers of k by trying every active set, of the
+// second family too when `quadratic`. What is better than `best` takes its place.
+void solve_for_floor(const Data& data, double d, bool quadratic, BestOfFamilies& best) {
   std::array<double, 9> gram{};
   std::array<double, 3> right{};
   for (std::size_t i = 0; i < data.k.size(); ++i) {
@@ -135,7 +143,6 @@ std::optional<Fitted> solve_for_floor(const Data& data, double d, bool quadratic
       for (std::size_t s = 0; s <= r; ++s) gram[r * 3 + s] += w * x[r] * x[s];
     }
   }
-  std::optional<Fitted> best;
   // Every set has the power 0: without it the curve is infinite before the first step.
   for (unsigned set = 1; set < (quadratic ? 8u : 4u); set += 2) {
     std::array<std::size_t, 3> active{};
@@ -154,22 +161,23 @@ std::optional<Fitted> solve_for_floor(const Data& data, double d, bool quadratic
     std::array<double, 3> found{};
     for (std::size_t r = 0; r < n; ++r) found[active[r]] = b[r];
     const RationalCurve curve{found[2], found[1], found[0], d};
-    const double error = weighted_error(curve, data);
-    if (error < (best ? best->error : INFINITY)) best = Fitted{curve, error};
+    const bool straight = set < 4;
+    const double limit = std::max(straight ? best[0].error : 0, quadratic ? best[1].error : 0);
+    const double error = weighted_error(curve, data, limit);
+    if (straight) best[0].take(curve, error);
+    if (quadratic) best[1].take(curve, error);
   }
-  return best;
 }
 
-std::optional<RationalCurve> best_start(const Data& data, bool quadratic, int floors) {
+BestOfFamilies best_starts(const Data& data, bool quadratic, int floors) {
   const double lowest = *std::ranges::min_element(data.l);
-  std::optional<Fitted> best;
+  BestOfFamilies best;
   for (int i = 0; i < floors; ++i) {
     const double left = 1 - static_cast<double>(i) / (floors - 1);  // dense near the lowest loss
     const double d = 0.999 * lowest * (1 - left * left);
-    const auto fitted = solve_for_floor(data, d, quadratic);
-    if (fitted && fitted->error < (best ? best->error : INFINITY)) best = fitted;
+    solve_for_floor(data, d, quadratic, best);
   }
-  return best ? std::optional(best->curve) : std::nullopt;
+  return best;
 }
 
 // The free parameters of a polish: logs of the positive ones of a, b, c, and d as a share of the
@@ -229,7 +237,7 @@ RationalCurve polish(const RationalCurve& start, const Data& data) {
     if (!solve(hessian, n, gradient)) break;
     Column next = p.x;
     for (std::size_t j = 0; j < n; ++j) next[j] -= std::clamp(gradient[j], -3.0, 3.0);
-    const double next_error = weighted_error(p.curve(next), data);
+    const double next_error = weighted_error(p.curve(next), data, error);
     if (next_error < error) {
       const bool done = error - next_error <= 1e-14 * error;
       p.x = next;
@@ -247,45 +255,57 @@ RationalCurve polish(const RationalCurve& start, const Data& data) {
 
 // --- families ---
 
-std::optional<RationalCurve> fit_family(const std::vector<CurvePoint>& points, bool quadratic,
-                                        bool thorough) {
+constexpr std::array<const char*, 2> kFamilies{"R0", "R1"};
+
+// The best curve of each family; of the second only when `quadratic`.
+std::array<std::optional<RationalCurve>, 2> fit_both(const std::vector<CurvePoint>& points,
+                                                     bool quadratic, bool thorough) {
   const Data data = weighted(points);
-  const auto start = best_start(data, quadratic, thorough ? 64 : 24);
-  return start && thorough ? std::optional(polish(*start, data)) : start;
+  const BestOfFamilies start = best_starts(data, quadratic, thorough ? 64 : 24);
+  std::array<std::optional<RationalCurve>, 2> curves{start[0].curve, start[1].curve};
+  for (auto& curve : curves)
+    if (curve && thorough) curve = polish(*curve, data);
+  return curves;
 }
 
-// How far off the next point was, predicted from those before it; over the last five.
-double one_step_error(const std::vector<CurvePoint>& points, bool quadratic) {
-  const std::size_t least = quadratic ? 4 : 3, n = points.size();
-  double sum = 0;
-  int count = 0;
-  for (std::size_t i = std::max(least, n > 5 ? n - 5 : 0); i < n; ++i) {
+// How far off the next point was, predicted by each family from those before it; over the last
+// five. The second family takes a point more to begin.
+std::array<double, 2> one_step_errors(const std::vector<CurvePoint>& points) {
+  const std::size_t n = points.size();
+  std::array<double, 2> sum{};
+  std::array<int, 2> count{};
+  for (std::size_t i = std::max<std::size_t>(3, n > 5 ? n - 5 : 0); i < n; ++i) {
     const std::vector<CurvePoint> before(points.begin(),
                                          points.begin() + static_cast<std::ptrdiff_t>(i));
-    const auto curve = fit_family(before, quadratic, true);
-    if (!curve) continue;
-    const double miss = curve->at(points[i].step) / points[i].loss - 1;
-    sum += miss * miss;
-    ++count;
+    const auto curves = fit_both(before, i >= 4, true);
+    for (std::size_t family = 0; family < 2; ++family) {
+      if (!curves[family]) continue;
+      const double miss = curves[family]->at(points[i].step) / points[i].loss - 1;
+      sum[family] += miss * miss;
+      ++count[family];
+    }
   }
-  return count > 0 ? std::sqrt(sum / count) : 0;
+  for (std::size_t family = 0; family < 2; ++family)
+    sum[family] = count[family] > 0 ? std::sqrt(sum[family] / count[family]) : 0;
+  return sum;
 }
 
 std::vector<WeightedCurve> fit_families(const std::vector<CurvePoint>& points, bool thorough) {
   std::vector<WeightedCurve> result;
-  for (const bool quadratic : {false, true}) {
-    if (quadratic && points.size() < 5) continue;
-    const auto curve = fit_family(points, quadratic, thorough);
-    if (!curve) continue;
-    result.push_back({quadratic ? "R1" : "R0", *curve, 1, 0});
-  }
+  const auto curves = fit_both(points, points.size() >= 5, thorough);
+  for (std::size_t family = 0; family < 2; ++family)
+    if (curves[family]) result.push_back({kFamilies[family], *curves[family], 1, 0});
   return result;
 }
 
 void weigh_families(std::vector<WeightedCurve>& curves, const std::vector<CurvePoint>& points) {
   double total = 0;
+  if (curves.size() > 1) {  // both families, in their order
+    const std::array<double, 2> errors = one_step_errors(points);
+    for (std::size_t family = 0; family < 2; ++family)
+      curves[family].one_step_error = errors[family];
+  }
   for (WeightedCurve& w : curves) {
-    if (curves.size() > 1) w.one_step_error = one_step_error(points, w.family == "R1");
     w.weight = 1 / (w.one_step_error * w.one_step_error + 1e-8);
     total += w.weight;
   }
