@@ -192,13 +192,14 @@ Result<AdapterNotes> parse_notes(std::string_view text,
   YMIR_TRY_ASSIGN(const Json json, parse_json(text, {.max_bytes = kMaxConfig, .max_depth = 8}));
   if (!json.is_object()) return refused("not an object");
   AdapterNotes notes;
+  std::int64_t max_length = 0;
   const char* key = "version";
   const auto read = [&](const char* name, auto& to) { json.at(key = name).get_to(to); };
   try {
     if (json.at("version") != 1) return refused("has another version");
     read("task_kind", notes.task_kind);
     read("labels", notes.labels);
-    read("max_length", notes.max_length);
+    read("max_length", max_length);
     if (json.contains("prompt_template"))  // older files lack it
       read("prompt_template", notes.prompt_template);
     read("backbone", notes.backbone);
@@ -217,8 +218,9 @@ Result<AdapterNotes> parse_notes(std::string_view text,
                                   }) == kTasks.end())
     return refused(fmt::format("task_kind \"{}\" is not one of classify, multi_label, regress, lm",
                                notes.task_kind));
-  if (notes.max_length < 0 || notes.max_length > kMaxTokens)
-    return refused(fmt::format("max_length {} is not in 0..{}", notes.max_length, kMaxTokens));
+  if (max_length < 0 || max_length > kMaxTokens)
+    return refused(fmt::format("max_length {} is not in 0..{}", max_length, kMaxTokens));
+  notes.max_length = static_cast<int>(max_length);
   return notes;
 }
 

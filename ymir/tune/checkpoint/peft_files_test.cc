@@ -190,7 +190,7 @@ TEST_F(AdapterFolder, NotesWithOddValuesAreRefusedByName) {
             path + ": prompt_template is missing, or of another type than it has to be");
   EXPECT_THAT(with("task_kind", "wat"), HasSubstr("task_kind \"wat\" is not one of classify"));
   EXPECT_THAT(with("max_length", -5), HasSubstr("max_length -5 is not in 0..1048576"));
-  EXPECT_THAT(with("max_length", 2'000'000), HasSubstr("max_length 2000000 is not in"));
+  EXPECT_THAT(with("max_length", 4'294'967'360), HasSubstr("max_length 4294967360 is not in"));
 }
 
 TEST_F(AdapterFolder, OddTensorsAreRefusedByName) {
