@@ -83,9 +83,14 @@ std::int32_t Outcomes::predicted(std::int64_t row) const {
   return static_cast<std::int32_t>(std::max_element(first, first + outputs) - first);
 }
 
+bool Outcomes::finite() const {
+  return std::isfinite(loss_sum) &&
+         std::ranges::all_of(scores, [](float score) { return std::isfinite(score); });
+}
+
 std::map<std::string, double> compute_metrics(const Outcomes& o) {
   Values metrics;
-  if (o.rows() == 0) return metrics;
+  if (o.rows() == 0 || !o.finite()) return metrics;
   metrics["loss"] = o.loss_sum / static_cast<double>(o.rows());
   switch (o.kind) {
     case TaskKind::kClassify:

@@ -31,12 +31,14 @@ struct Outcomes {
     return static_cast<std::int64_t>(kind == TaskKind::kClassify ? classes.size() : values.size());
   }
   std::int32_t predicted(std::int64_t row) const;  // the first of the highest scores
+  bool finite() const;                             // loss and scores
 };
 
 // Classification: accuracy, f1 (of class 1 when there are two, else the macro mean), f1_macro,
 // f1_micro, mcc. Multi-label (true where the logit is above 0): accuracy of whole rows, f1_micro,
 // f1_macro. Regression: mse, pearson, spearman. Language model: perplexity, and of answers bleu (0
-// to 1), rouge_1, rouge_2, rouge_l, exact_match, answer_f1. All: loss (mean).
+// to 1), rouge_1, rouge_2, rouge_l, exact_match, answer_f1. All: loss (mean). Of outcomes that are
+// not finite none at all: an evaluation of NaN is never the best and reaches no target.
 std::map<std::string, double> compute_metrics(const Outcomes& outcomes);
 
 }  // namespace ymir

@@ -367,8 +367,7 @@ Result<std::map<std::string, double>> Session::evaluate(const EvaluateRequest& r
   const auto go_on = [] { return true; };
   YMIR_TRY_ASSIGN(Outcomes outcomes, evaluate_rows(loaded.setup, loaded.adapter, loaded.head,
                                                    backbone.encoder, rows, go_on));
-  if (!std::isfinite(outcomes.loss_sum) ||
-      !std::ranges::all_of(outcomes.scores, [](float score) { return std::isfinite(score); }))
+  if (!outcomes.finite())
     return Error{
         ErrorCode::kCorruption,
         fmt::format("the outputs are not finite: the weights of {}{} hold NaN, infinity or numbers "

@@ -1,7 +1,9 @@
 // The pure rules of training: learning rate, metrics, loss, stop rules, progress as JSON, AdamW.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "ymir/tune/model/kernels.h"
@@ -61,6 +63,16 @@ TEST(Metrics, OfClassesEqualScikitLearn) {
   EXPECT_NEAR(three.at("accuracy"), 0.6923076923076923, 1e-12);
   EXPECT_NEAR(three.at("f1"), 0.6833333333333332, 1e-12);
   EXPECT_NEAR(three.at("mcc"), 0.5357142857142857, 1e-12);
+}
+
+TEST(Metrics, OfOutcomesThatAreNotFiniteThereAreNone) {
+  Outcomes one_score = classified({0, 0, 1}, {0, 0, 1}, 2);
+  one_score.scores[3] = std::numeric_limits<float>::quiet_NaN();
+  Outcomes loss = classified({0, 0, 1}, {0, 0, 1}, 2);
+  loss.loss_sum = std::numeric_limits<double>::infinity();
+
+  EXPECT_THAT(compute_metrics(one_score), testing::IsEmpty());
+  EXPECT_THAT(compute_metrics(loss), testing::IsEmpty());
 }
 
 TEST(Metrics, WithOneClassOnlyMccIsZero) {
