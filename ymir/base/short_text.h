@@ -16,7 +16,6 @@ namespace ymir {
 template <std::size_t N>
 class ShortText {
  public:
-  static constexpr std::size_t kMost = N;
   static_assert(N < 128);
   ShortText() = default;
   ShortText(std::string_view text) {  // NOLINT: as good as a text

@@ -10,7 +10,18 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-using ReconcileTest = ControllerTest;
+class ReconcileTest : public ControllerTest {
+ protected:
+  // Of kA: nothing is heard of it, nor of its stop.
+  RunId ask_for_a_run_that_never_begins() {
+    world_.on_start = [](const StartRun&) {};
+    world_.on_stop = [](const StopRun&) {};
+    policy_.plan = [](const Snapshot&) { return std::vector{normal(kA)}; };
+    start(1);
+    submit({kA});
+    return job(kA).run;
+  }
+};
 
 TEST_F(ReconcileTest, StartsOnlyOnSlotsThatAreFreeAlready) {
   bool second = false;
@@ -120,12 +131,7 @@ TEST_F(ReconcileTest, WaitsLongerEachTimeAStartFailsWithoutProgress) {
 }
 
 TEST_F(ReconcileTest, StopsARunThatDoesNotBeginAndKeepsItsSlotsUntilItHasEnded) {
-  world_.on_start = [](const StartRun&) {};
-  world_.on_stop = [](const StopRun&) {};
-  policy_.plan = [](const Snapshot&) { return std::vector{normal(kA)}; };
-  start(1);
-  submit({kA});
-  const RunId run = job(kA).run;
+  const RunId run = ask_for_a_run_that_never_begins();
 
   happen({}, options_.start_timeout);
   const auto stops = world_.asked_for<StopRun>();
@@ -142,12 +148,7 @@ TEST_F(ReconcileTest, StopsARunThatDoesNotBeginAndKeepsItsSlotsUntilItHasEnded) 
 }
 
 TEST_F(ReconcileTest, LosesARunThatNeitherBeginsNorIsHeardOfWhenItIsStopped) {
-  world_.on_start = [](const StartRun&) {};
-  world_.on_stop = [](const StopRun&) {};
-  policy_.plan = [](const Snapshot&) { return std::vector{normal(kA)}; };
-  start(1);
-  submit({kA});
-  const RunId run = job(kA).run;
+  const RunId run = ask_for_a_run_that_never_begins();
 
   happen({}, options_.start_timeout);
   const bool kept = job(kA).run == run;

@@ -57,9 +57,9 @@ class Weigher {
       uses += facts.pressure;
       work += facts.work;
     }
-    // GPU time that one job wastes would have brought the others forward, if they can use it.
     const double hours = work / draft.cluster().num_gpus() / 3600;
     for (auto& [id, facts] : facts_) {
+      // GPU time that one job wastes would have brought the others forward, if they can use it.
       facts.pressure = std::max(0.0, uses - facts.pressure) / draft.cluster().num_gpus();
       facts.queue = hours / fair;
     }

@@ -213,6 +213,7 @@ TEST_F(SimulateTest, DrawsAReportThatAsksForNothingFromOutside) {
   EXPECT_EQ((*data)["runs"].size(), 2u);
   EXPECT_EQ((*data)["runs"][0]["jobs"].size(), 40u);
   EXPECT_EQ((*data)["runs"][0]["paired"].size(), 40u);
+  EXPECT_EQ((*data)["runs"][1]["unproved"], 0);       // fifo is a rule, nothing to prove
   const Json same = (*data)["runs"][1]["paired"][0];  // the baseline beside itself
   EXPECT_EQ(same[0], same[1]);
   EXPECT_GT((*data)["runs"][0]["holds"].size(), 40u);

@@ -128,7 +128,8 @@ SimulationSummary summarise(const RunRecord& record, const SummaryTruth& truth) 
   add_transfers(record, truth, summary);
   summary.rounds = static_cast<std::int64_t>(record.rounds.size());
   for (const RoundRecord& round : record.rounds)
-    summary.unproved_rounds += round.proof == "gap" || round.proof == "deadline" ? 1 : 0;
+    summary.unproved_rounds +=
+        round.proof.empty() || round.proof == "optimal" || round.proof == "heuristic" ? 0 : 1;
   summary.solver_ms_mean = record.solve_ms.empty() ? 0 : mean(record.solve_ms);
   summary.solver_ms_p99 = record.solve_ms.empty() ? 0 : quantile(record.solve_ms, 0.99);
   summary.solver_ms_max = record.solve_ms.empty() ? 0 : quantile(record.solve_ms, 1);

@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <iterator>
 #include <limits>
-#include <set>
 #include <tuple>
 #include <unordered_map>
 
@@ -258,11 +256,14 @@ RowSet all_rows(std::shared_ptr<const RowStore> store) {
 // different rows half of those meant to be trained on stay: with a few rows chance could take all.
 std::pair<RowSet, RowSet> split_by_hash(const RowSet& all, double fraction) {
   RowSet rest = empty_like(all), part = empty_like(all);
-  std::set<std::uint64_t> hashes;
-  for (std::size_t i = 0; i < all.size(); ++i) hashes.insert(all.hash(i));
+  std::vector<std::uint64_t> hashes(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) hashes[i] = all.hash(i);
+  std::ranges::sort(hashes);
+  const auto same = std::ranges::unique(hashes);
+  hashes.erase(same.begin(), same.end());
   const double least = std::ceil(static_cast<double>(hashes.size()) * (1 - fraction) / 2);
   std::uint64_t first_kept = 0;  // all from here on stay
-  if (!hashes.empty()) first_kept = *std::prev(hashes.end(), static_cast<std::ptrdiff_t>(least));
+  if (!hashes.empty()) first_kept = hashes[hashes.size() - static_cast<std::size_t>(least)];
   for (std::size_t i = 0; i < all.size(); ++i) {
     const double place = static_cast<double>(all.hash(i) >> 11) * 0x1.0p-53;
     append_row(all, i, place < fraction && all.hash(i) < first_kept ? part : rest);

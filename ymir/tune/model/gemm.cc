@@ -173,15 +173,20 @@ YMIR_INLINE void turn(I16 (&x)[kLanes]) {
   }
 }
 
+// What is adjacent along k, 64 bytes of each of 16 columns, turned: what lies across the columns.
+template <class T>
+YMIR_INLINE void load_turned(const T* from, std::int64_t column, I16 (&x)[kLanes]) {
+#pragma GCC unroll 16
+  for (int j = 0; j < kLanes; ++j) __builtin_memcpy(&x[j], from + j * column, sizeof x[j]);
+  turn(x);
+}
+
 // Lines of k from 16 columns whose values along k are adjacent; returns how many were done.
 std::int64_t pack_turned(Strided b, std::int64_t k, float* to) {
   std::int64_t i = 0;
   for (; i + kLanes <= k; i += kLanes, to += kLanes * kPanel) {
     I16 x[kLanes];
-#pragma GCC unroll 16
-    for (int j = 0; j < kLanes; ++j)
-      __builtin_memcpy(&x[j], b.data + i + j * b.column, sizeof x[j]);
-    turn(x);
+    load_turned(b.data + i, b.column, x);
 #pragma GCC unroll 16
     for (int j = 0; j < kLanes; ++j) __builtin_memcpy(to + j * kPanel, &x[j], sizeof x[j]);
   }
@@ -202,10 +207,7 @@ std::int64_t pack_turned(Strided16 b, std::int64_t k, float* to) {
   std::int64_t i = 0;
   for (; i + 2 * kLanes <= k; i += 2 * kLanes, to += 2 * kLanes * kPanel) {
     I16 x[kLanes];
-#pragma GCC unroll 16
-    for (int j = 0; j < kLanes; ++j)
-      __builtin_memcpy(&x[j], b.data + i + j * b.column, sizeof x[j]);
-    turn(x);
+    load_turned(b.data + i, b.column, x);
 #pragma GCC unroll 16
     for (int j = 0; j < kLanes; ++j) {
       store(to + 2 * j * kPanel, values_of(x[j] & 0xffff, b.f16));
