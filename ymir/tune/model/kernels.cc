@@ -1,3 +1,4 @@
+// Built with -ffp-contract=fast: a product and its sum are one instruction where the CPU has it.
 #include "ymir/tune/model/kernels.h"
 
 #include <algorithm>
@@ -15,14 +16,17 @@ namespace {
 constexpr int kLanes = 16;
 using F16 = float __attribute__((vector_size(64)));
 using I16 = std::int32_t __attribute__((vector_size(64)));
+using U8 = std::uint64_t __attribute__((vector_size(64)));
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define YMIR_DISPATCH 1
 #pragma GCC push_options
 #pragma GCC target("arch=skylake-avx512,prefer-vector-width=512")
+#define YMIR_AVX512 1  // the compiler's own macro does not follow the pragma
 namespace avx512 {
 #include "ymir/tune/model/kernels_body.inc"
 }
+#undef YMIR_AVX512
 #pragma GCC pop_options
 #pragma GCC push_options
 #pragma GCC target("arch=haswell")
