@@ -28,13 +28,17 @@ YMIR_INLINE F16 load(const float* x) {
   __builtin_memcpy(&r, x, sizeof r);
   return r;
 }
-YMIR_INLINE F16 load_some(const float* x, std::int64_t count) {
-  if (count == kLanes) return load(x);
-  float some[kLanes] = {};
-  for (std::int64_t i = 0; i < count; ++i) some[i] = x[i];
-  return load(some);
-}
 YMIR_INLINE void store(float* x, F16 r) { __builtin_memcpy(x, &r, sizeof r); }
+// The first `count` of 16 lanes.
+YMIR_INLINE std::uint16_t lanes(std::int64_t count) {
+  return static_cast<std::uint16_t>((1u << count) - 1);
+}
+YMIR_INLINE F16 load_some(const float* x, std::int64_t count) {
+  return __builtin_ia32_loadups512_mask(x, F16{}, lanes(count));
+}
+YMIR_INLINE void store_some(float* x, F16 r, std::int64_t count) {
+  __builtin_ia32_storeups512_mask(x, r, lanes(count));
+}
 YMIR_INLINE F16 everywhere(float x) { return F16{x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
 
 struct Tile {
@@ -58,23 +62,25 @@ struct Tile {
 template <int Rows, int Vectors>
 void tile(const Tile& t) {
   F16 sum[Rows][Vectors];
-#pragma GCC unroll 9
+#pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 3
     for (int v = 0; v < Vectors; ++v) sum[r][v] = F16{};
   if (t.go_on) {
-#pragma GCC unroll 9
+#pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 3
       for (int v = 0; v < Vectors; ++v)
         sum[r][v] = load_some(t.c + r * t.c_row + kLanes * v, v + 1 < Vectors ? kLanes : t.columns);
   }
   const std::int64_t a_row = t.a_row, a_column = t.a_column, line = t.line, ahead = kAhead * line;
-#pragma GCC unroll 9
+#pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 3
     for (int v = 0; v < Vectors; ++v) __builtin_prefetch(t.c + r * t.c_row + kLanes * v, 1);
-  const float *soon = t.soon, *a0 = t.a, *a1 = t.a + 3 * a_row, *a2 = t.a + 6 * a_row, *b = t.b;
+  const float *soon = t.soon, *b = t.b, *a[(Rows + 2) / 3];
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; r += 3) a[r / 3] = t.a + r * a_row;
 #pragma GCC unroll 2
   for (std::int64_t i = 0; i < t.k; ++i) {
     F16 factor[Vectors];
@@ -85,39 +91,43 @@ void tile(const Tile& t) {
     }
     __builtin_prefetch(soon, 0, 2);
     soon += kLanes;
-    __asm__("" : "+r"(a0), "+r"(a1), "+r"(a2));
-#pragma GCC unroll 9
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; r += 3) __asm__("" : "+r"(a[r / 3]));
+#pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r) {
-      const float* from = r < 3 ? a0 : r < 6 ? a1 : a2;
-      const F16 x = everywhere(from[r % 3 * a_row]);
+      const F16 x = everywhere(a[r / 3][r % 3 * a_row]);
 #pragma GCC unroll 3
       for (int v = 0; v < Vectors; ++v) sum[r][v] += x * factor[v];
     }
-    a0 += a_column;
-    a1 += a_column;
-    a2 += a_column;
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; r += 3) a[r / 3] += a_column;
     b += line;
   }
-  const F16 alpha = everywhere(t.alpha);
-#pragma GCC unroll 9
-  for (int r = 0; r < Rows; ++r)
+  if (t.alpha != 1) {
+    const F16 alpha = everywhere(t.alpha);
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 3
+      for (int v = 0; v < Vectors; ++v) sum[r][v] *= alpha;
+  }
+  if (t.bias != nullptr) {
 #pragma GCC unroll 3
     for (int v = 0; v < Vectors; ++v) {
-      float* c = t.c + r * t.c_row + kLanes * v;
-      F16 value = sum[r][v] * alpha;
-      if (v + 1 < Vectors || t.columns == kLanes) {
-        if (t.bias != nullptr) value += load(t.bias + kLanes * v);
-        if (t.add) value += load(c);
-        store(c, value);
-      } else {
-        float part[kLanes];
-        store(part, value);
-        for (std::int64_t j = 0; j < t.columns; ++j) {
-          if (t.bias != nullptr) part[j] += t.bias[kLanes * v + j];
-          c[j] = t.add ? c[j] + part[j] : part[j];
-        }
-      }
+      const F16 bias = load_some(t.bias + kLanes * v, v + 1 < Vectors ? kLanes : t.columns);
+#pragma GCC unroll 16
+      for (int r = 0; r < Rows; ++r) sum[r][v] += bias;
     }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r) {
+    float* c = t.c + r * t.c_row;
+#pragma GCC unroll 3
+    for (int v = 0; v < Vectors; ++v, c += kLanes) {
+      const std::int64_t columns = v + 1 < Vectors ? kLanes : t.columns;
+      if (t.add) sum[r][v] += load_some(c, columns);
+      store_some(c, sum[r][v], columns);
+    }
+  }
 }
 
 using TileFunction = void (*)(const Tile&);
@@ -126,17 +136,19 @@ TileFunction tile_of(std::size_t rows, std::index_sequence<Rows...>) {
   static constexpr TileFunction kTiles[] = {tile<static_cast<int>(Rows) + 1, Vectors>...};
   return kTiles[rows - 1];
 }
+// As many rows as registers hold.
+constexpr std::int64_t kRowsOf[] = {0, 14, 14, kTileRows};
 TileFunction tile_of(std::int64_t rows, std::int64_t vectors) {
-  constexpr auto kRows = std::make_index_sequence<kTileRows>{};
   const auto at = static_cast<std::size_t>(rows);
-  if (vectors == 1) return tile_of<1>(at, kRows);
-  return vectors == 2 ? tile_of<2>(at, kRows) : tile_of<3>(at, kRows);
+  if (vectors == 1) return tile_of<1>(at, std::make_index_sequence<kRowsOf[1]>{});
+  if (vectors == 2) return tile_of<2>(at, std::make_index_sequence<kRowsOf[2]>{});
+  return tile_of<3>(at, std::make_index_sequence<kRowsOf[3]>{});
 }
 
 void multiply_panels(const Product& p, Strided a, Panels b, float* c, std::int64_t c_row) {
   for (std::int64_t first = 0; first < p.n; first += kPanel) {
     const std::int64_t columns = p.n - first < kPanel ? p.n - first : kPanel;
-    const std::int64_t vectors = (columns + kLanes - 1) / kLanes;
+    const std::int64_t vectors = (columns + kLanes - 1) / kLanes, tallest = kRowsOf[vectors];
     Tile t{a.data,
            a.row,
            a.column,
@@ -153,8 +165,9 @@ void multiply_panels(const Product& p, Strided a, Panels b, float* c, std::int64
            nullptr};
     // Rows in shares of about equal height: one row alone would wait for each of its sums.
     std::int64_t row = 0, fetched = b.line == kPanel && first + kPanel < p.n ? 0 : b.step;
-    for (std::int64_t left = (p.m + kTileRows - 1) / kTileRows; left > 0; --left) {
-      const std::int64_t rows = (p.m - row + left - 1) / left;
+    for (std::int64_t left = (p.m + tallest - 1) / tallest; left > 0; --left) {
+      const std::int64_t rows =
+          static_cast<std::int32_t>(p.m - row + left - 1) / static_cast<std::int32_t>(left);
       t.a = a.data + row * a.row;
       t.c = c + first + row * c_row;
       // What will be read next: the panel behind this one, and new rows before their first panel.
