@@ -2,7 +2,10 @@
 // grouped, so a row can't see its batch mates. Causal rows compute whole blocks of scores and take
 // softmax over what a query may see; the rest is 0.
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
 
 #include <cmath>
 #include <vector>
@@ -71,6 +74,10 @@ std::vector<std::int64_t> block_starts(const RowLayout& queries, const RowLayout
   return starts;
 }
 
+std::int64_t kv_column(const AttentionShape& shape, int head) {
+  return head / (shape.heads / shape.kv_heads) * shape.width;
+}
+
 struct Work {  // one (row, head)
   std::int64_t first_key = 0, keys = 0, first_query = 0, queries = 0, block = 0;
   std::int64_t column = 0, kv_column = 0;
@@ -91,7 +98,7 @@ Work work_of(const AttentionShape& shape, const RowLayout& queries, const RowLay
   w.first_query = queries.offsets[w.row];
   w.queries = queries.length(row);
   w.column = head * shape.width;
-  w.kv_column = head / (shape.heads / shape.kv_heads) * shape.width;
+  w.kv_column = kv_column(shape, head);
   w.block = starts[w.row] + head * w.queries * w.keys;
   return w;
 }
@@ -205,6 +212,174 @@ void attention_backward(const AttentionShape& shape, const RowLayout& queries,
                          static_cast<int>(i % shape.kv_heads) * group + member),
                  member == 0 ? 0.0f : 1.0f, dropped, ds);
   });
+}
+
+namespace {
+
+// Each head's columns of y [R, heads width] through its lines of W: [R, heads, H].
+at::Tensor through_lines(const AttentionShape& shape, const at::Tensor& y, const Linear& w) {
+  at::Tensor out = at::zeros({y.size(0), shape.heads, w.weight.size(1)}, at::kFloat);
+  for (int head = 0; head < shape.heads; ++head)
+    product_backward(y.narrow(1, head * shape.width, shape.width),
+                     w.slice(kv_column(shape, head), shape.width), out.select(1, head));
+  return out;
+}
+
+// y += each head's lines z [R, heads, H] through its part of W, as columns [R, heads width].
+void add_through_columns(const AttentionShape& shape, const at::Tensor& z, const Linear& w,
+                         const at::Tensor& y) {
+  for (int head = 0; head < shape.heads; ++head)
+    y.narrow(1, head * shape.width, shape.width)
+        .add_(product(z.select(1, head), w.slice(kv_column(shape, head), shape.width)));
+}
+
+View row_of(const at::Tensor& t, std::int64_t row) {  // of [R, heads, H]
+  return {const_cast<float*>(t.const_data_ptr<float>()) + row * t.stride(0), t.stride(1)};
+}
+
+float sum_of_products(const float* a, const float* b, std::int64_t count) {
+  float sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+}  // namespace
+
+at::Tensor attention_of_one(const AttentionShape& shape, const RowLayout& keys, const at::Tensor& q,
+                            const SeenLines& seen, kernels::Dropout dropout,
+                            const RandomKeys& random, int layer, AttentionTape* tape) {
+  const RowLayout queries = one_line_a_row(keys.rows());
+  const std::int64_t width = shape.width, wide = seen.x.size(1);
+  const auto starts = block_starts(queries, keys, shape.heads);
+  const float scale = 1.0f / std::sqrt(static_cast<float>(width));
+  const at::Tensor folded = through_lines(shape, q, seen.key);
+  const at::Tensor mixed = at::empty_like(folded);  // lines of x, each by its probability
+  const at::Tensor probabilities = at::empty({starts.back()}, at::kFloat);
+  if (tape != nullptr) *tape = {probabilities, dropout.scale, folded};
+  at::Tensor context = at::empty({q.size(0), shape.heads * width}, at::kFloat);
+  float* all = probabilities.mutable_data_ptr<float>();
+  const float* bias = seen.value.bias.defined() ? seen.value.bias.const_data_ptr<float>() : nullptr;
+  const View vq = view(q), vx = view(seen.x), out = view(context);
+  at::parallel_for(0, keys.rows(), 1, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<float> scratch;
+    std::vector<std::uint8_t> mask;
+    for (std::int64_t row = begin; row < end; ++row) {
+      const Work first = work_of(shape, queries, keys, starts, row, 0);
+      const std::int64_t size = shape.heads * first.keys;
+      float* p = all + first.block;
+      const View lines = at_line(vx, first.first_key, 0);
+      small_product(Form::kPlain, Form::kTransposed, shape.heads, first.keys, wide, 0,
+                    row_of(folded, row), lines, {p, first.keys});
+      float* used = p;
+      if (dropout) {
+        scratch.resize(static_cast<std::size_t>(size));
+        used = scratch.data();
+      }
+      for (int head = 0; head < shape.heads; ++head) {
+        const Work w = work_of(shape, queries, keys, starts, row, head);
+        float* scores = all + w.block;
+        float* kept = used + head * w.keys;
+        if (seen.more_keys.defined())
+          small_product(Form::kPlain, Form::kTransposed, 1, w.keys, width, 1,
+                        at_line(vq, row, w.column),
+                        at_line(view(seen.more_keys), w.first_key, w.kv_column), {scores, w.keys});
+        kernels::softmax_row(scores, w.keys, scale);
+        if (dropout) {
+          mask.resize(static_cast<std::size_t>(w.keys));
+          kernels::dropout_mask(random.key(w.row, random_site(Purpose::kAttention, layer, head)),
+                                dropout, w.keys, mask.data());
+          kernels::sign_mask(scores, mask.data(), w.keys);
+          kernels::drop_signed(scores, dropout.scale, w.keys, kept);
+        }
+        float total = 0;
+        for (std::int64_t key = 0; key < w.keys; ++key) total += kept[key];
+        const View to = at_line(out, row, w.column);
+        for (std::int64_t i = 0; i < width; ++i)
+          to.data[i] = bias != nullptr ? total * bias[w.kv_column + i] : 0.0f;
+        if (seen.more_values.defined())
+          small_product(Form::kPlain, Form::kPlain, 1, width, w.keys, 1, {kept, w.keys},
+                        at_line(view(seen.more_values), w.first_key, w.kv_column), to);
+      }
+      small_product(Form::kPlain, Form::kPlain, shape.heads, wide, first.keys, 0,
+                    {used, first.keys}, lines, row_of(mixed, row));
+    }
+  });
+  add_through_columns(shape, mixed, seen.value, context);
+  return context;
+}
+
+SeenGradients attention_of_one_backward(const AttentionShape& shape, const RowLayout& keys,
+                                        const at::Tensor& q, const SeenLines& seen,
+                                        const AttentionTape& tape, const at::Tensor& dcontext,
+                                        bool wants_x) {
+  const RowLayout queries = one_line_a_row(keys.rows());
+  const std::int64_t width = shape.width, wide = seen.x.size(1);
+  const auto starts = block_starts(queries, keys, shape.heads);
+  const float scale = 1.0f / std::sqrt(static_cast<float>(width));
+  SeenGradients g;
+  g.q = at::zeros({q.size(0), shape.heads * width}, at::kFloat);
+  if (seen.more_keys.defined()) g.more_keys = at::empty_like(seen.more_keys);
+  if (seen.more_values.defined()) g.more_values = at::empty_like(seen.more_values);
+  if (wants_x) g.x = at::empty_like(seen.x);
+  const at::Tensor dmixed = through_lines(shape, dcontext, seen.value);
+  const at::Tensor turned = at::empty_like(dmixed);  // lines of x, each by its score's gradient
+  const float* all = tape.probabilities.const_data_ptr<float>();
+  const float* bias = seen.value.bias.defined() ? seen.value.bias.const_data_ptr<float>() : nullptr;
+  const View vq = view(q), vx = view(seen.x), dout = view(dcontext), gq = view(g.q);
+  at::parallel_for(0, keys.rows(), 1, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<float> dropped, ds;
+    for (std::int64_t row = begin; row < end; ++row) {
+      const Work first = work_of(shape, queries, keys, starts, row, 0);
+      const std::int64_t size = shape.heads * first.keys;
+      const float* p = all + first.block;
+      float* used = const_cast<float*>(p);  // read only
+      if (tape.scale != 1) {
+        dropped.resize(static_cast<std::size_t>(size));
+        used = dropped.data();
+        kernels::drop_signed(p, tape.scale, size, used);
+      }
+      ds.resize(static_cast<std::size_t>(size));
+      const View scores{ds.data(), first.keys}, lines = at_line(vx, first.first_key, 0);
+      small_product(Form::kPlain, Form::kTransposed, shape.heads, first.keys, wide, 0,
+                    row_of(dmixed, row), lines, scores);
+      for (int head = 0; head < shape.heads; ++head) {
+        const Work w = work_of(shape, queries, keys, starts, row, head);
+        const float beta = head % (shape.heads / shape.kv_heads) == 0 ? 0.0f : 1.0f;
+        const View d = at_line(dout, row, w.column), score = at_line(scores, head, 0);
+        const View kept{used + head * w.keys, w.keys};
+        if (seen.more_values.defined()) {
+          small_product(Form::kPlain, Form::kTransposed, 1, w.keys, width, 1, d,
+                        at_line(view(seen.more_values), w.first_key, w.kv_column), score);
+          small_product(Form::kTransposed, Form::kPlain, w.keys, width, 1, beta, kept, d,
+                        at_line(view(g.more_values), w.first_key, w.kv_column));
+        }
+        // The same for every key, yet what was dropped did not see it.
+        if (bias != nullptr && tape.scale != 1) {
+          const float same = sum_of_products(d.data, bias + w.kv_column, width);
+          for (std::int64_t key = 0; key < w.keys; ++key) score.data[key] += same;
+        }
+        kernels::softmax_backward_row(p + head * w.keys, tape.scale, scale, w.keys, score.data);
+        if (seen.more_keys.defined()) {
+          small_product(Form::kPlain, Form::kPlain, 1, width, w.keys, 0, score,
+                        at_line(view(seen.more_keys), w.first_key, w.kv_column),
+                        at_line(gq, row, w.column));
+          small_product(Form::kTransposed, Form::kPlain, w.keys, width, 1, beta, score,
+                        at_line(vq, row, w.column),
+                        at_line(view(g.more_keys), w.first_key, w.kv_column));
+        }
+      }
+      small_product(Form::kPlain, Form::kPlain, shape.heads, wide, first.keys, 0, scores, lines,
+                    row_of(turned, row));
+      if (!wants_x) continue;
+      const View dx = at_line(view(g.x), first.first_key, 0);
+      small_product(Form::kTransposed, Form::kPlain, first.keys, wide, shape.heads, 0,
+                    {used, first.keys}, row_of(dmixed, row), dx);
+      small_product(Form::kTransposed, Form::kPlain, first.keys, wide, shape.heads, 1, scores,
+                    row_of(tape.folded, row), dx);
+    }
+  });
+  add_through_columns(shape, turned, seen.key, g.q);
+  return g;
 }
 
 }  // namespace ymir

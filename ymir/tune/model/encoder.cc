@@ -1,4 +1,5 @@
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 
@@ -57,13 +58,25 @@ struct LayerPass {
       if (slot_of(shares, i, number, site)) return true;
     return false;
   }
-  // Whether the backward reads the site's input.
-  bool keeps(Site site, Linear EncoderLayer::* linear) const {
-    if (tape == nullptr) return false;
-    if (options.keep_inputs || adapts(site)) return true;
+  bool trains(Linear EncoderLayer::* linear, at::Tensor Linear::* part) const {
     const auto at = static_cast<std::size_t>(number);
     return options.trained != nullptr && options.trained->layers.size() > at &&
-           (options.trained->layers[at].*linear).weight.defined();
+           (options.trained->layers[at].*linear.*part).defined();
+  }
+  // Whether the backward reads the site's input.
+  bool keeps(Site site, Linear EncoderLayer::* linear) const {
+    return tape != nullptr &&
+           (options.keep_inputs || adapts(site) || trains(linear, &Linear::weight));
+  }
+  // Whether nobody needs the keys and values themselves.
+  bool folds(const at::Tensor& x) const {
+    if (!picked || slots.prefix || rotary.table.cosine.defined() || options.keep_inputs ||
+        trains(&EncoderLayer::qkv, &Linear::weight) || trains(&EncoderLayer::qkv, &Linear::bias))
+      return false;
+    for (std::size_t i = 0; i < shares.parts.size(); ++i)
+      for (const Site site : {Site::kKey, Site::kValue})
+        if (slot_of(shares, i, number, site).magnitude.defined()) return false;
+    return has_own_products(x);
   }
   at::Tensor mask(Purpose purpose) const {
     if (options.keys == nullptr || !options.hidden) return {};
@@ -110,10 +123,11 @@ Projections project(const LayerPass& pass, const at::Tensor& x, const at::Tensor
   const std::int64_t wide = pass.encoder.shape.query_width(),
                      narrow = pass.encoder.shape.kv_width();
   Projections out;
-  if (pass.picked) {
-    const at::Tensor kv = product_with_bias(x, qkv.slice(wide, 2 * narrow));
-    out = {product_with_bias(picked, qkv.slice(0, wide)), kv.narrow(1, 0, narrow),
-           kv.narrow(1, narrow, narrow)};
+  if (pass.picked || has_own_products(x)) {
+    // Apart: attention finds the lines of a head in fewer pages, 1.2 times as fast.
+    out = {product_with_bias(picked, qkv.slice(0, wide)),
+           product_with_bias(x, qkv.slice(wide, narrow)),
+           product_with_bias(x, qkv.slice(wide + narrow, narrow))};
   } else {
     const at::Tensor all = product_with_bias(x, qkv);
     out = {all.narrow(1, 0, wide), all.narrow(1, wide, narrow),
@@ -130,25 +144,56 @@ Projections project(const LayerPass& pass, const at::Tensor& x, const at::Tensor
   return out;
 }
 
+// What a site's adapters add to its lines; undefined: they have none.
+at::Tensor added(const LayerPass& pass, Site site, const at::Tensor& x, const Linear& linear) {
+  if (!pass.adapts(site)) return {};
+  at::Tensor y = at::zeros({x.size(0), linear.weight.size(0)}, x.options());
+  pass.adapt(site, pass.layout, x, y, linear, false);
+  return y;
+}
+
+// Attention's result, and what its backward will read.
+at::Tensor context_of(const LayerPass& pass, const at::Tensor& x, const at::Tensor& picked) {
+  const RandomKeys none{};
+  const bool random = pass.options.keys != nullptr;
+  const kernels::Dropout dropout = random ? pass.options.attention : kernels::Dropout{};
+  const RandomKeys& keys = random ? *pass.options.keys : none;
+  LayerTape* tape = pass.tape;
+  AttentionTape* kept = tape != nullptr ? &tape->attention : nullptr;
+  Projections p;
+  at::Tensor context;
+  if (pass.folds(x)) {
+    const Linear& qkv = pass.weights().qkv;
+    const std::int64_t wide = pass.encoder.shape.query_width(),
+                       narrow = pass.encoder.shape.kv_width();
+    const Linear key = qkv.slice(wide, narrow), value = qkv.slice(wide + narrow, narrow);
+    p.q = product_with_bias(picked, qkv.slice(0, wide));
+    pass.adapt(Site::kQuery, pass.queries, picked, p.q, qkv.slice(0, wide), true);
+    p.k = added(pass, Site::kKey, x, key);
+    p.v = added(pass, Site::kValue, x, value);
+    context = attention_of_one(pass.attention_shape(), pass.layout, p.q, {x, key, value, p.k, p.v},
+                               dropout, keys, pass.number, kept);
+  } else {
+    p = project(pass, x, picked);
+    const PrefixSlot& prefix = pass.slots.prefix;
+    context = attention(pass.attention_shape(), pass.queries,
+                        prefix ? with_prefix(pass.layout, prefix.keys.size(0)) : pass.layout, p.q,
+                        p.k, p.v, dropout, keys, pass.number, kept);
+  }
+  if (tape != nullptr) tape->q = p.q, tape->k = p.k, tape->v = p.v;
+  return context;
+}
+
 // From the projections' input to the attention part's output, without its bias.
 at::Tensor attend(const LayerPass& pass, const at::Tensor& x, const at::Tensor& picked) {
   const EncoderLayer& w = pass.weights();
   LayerTape* tape = pass.tape;
-  const auto [q, k, v] = project(pass, x, picked);
-  const RandomKeys none{};
-  const bool random = pass.options.keys != nullptr;
-  const PrefixSlot& prefix = pass.slots.prefix;
-  const at::Tensor context = attention(
-      pass.attention_shape(), pass.queries,
-      prefix ? with_prefix(pass.layout, prefix.keys.size(0)) : pass.layout, q, k, v,
-      random ? pass.options.attention : kernels::Dropout{}, random ? *pass.options.keys : none,
-      pass.number, tape != nullptr ? &tape->attention : nullptr);
+  const at::Tensor context = context_of(pass, x, picked);
   at::Tensor z = product(context, w.attention_out);
   pass.adapt(Site::kAttentionOut, pass.queries, context, z, w.attention_out, false);
   if (tape == nullptr) return z;
   tape->x = x;
   tape->picked = picked;
-  tape->q = q, tape->k = k, tape->v = v;
   if (pass.keeps(Site::kAttentionOut, &EncoderLayer::attention_out)) tape->context = context;
   return z;
 }

@@ -109,8 +109,9 @@ at::Tensor feed_backward(const LayerBackward& pass, const at::Tensor& dz, at::Te
 }
 
 struct ProjectionGradients {
-  at::Tensor all{};  // key and value columns, and the query's when lines are the same
   at::Tensor q{}, k{}, v{};
+  at::Tensor all{};  // the three as columns, where they lie together
+  at::Tensor x{};    // through keys and values, where these were not made
 };
 
 void turn_back(const LayerBackward& pass, const ProjectionGradients& g) {
@@ -132,14 +133,26 @@ ProjectionGradients attention_gradients(const LayerBackward& pass, const at::Ten
   const EncoderShape& shape = pass.encoder.shape;
   const RowLayout& layout = pass.pass.layout;
   const std::int64_t wide = shape.query_width(), narrow = shape.kv_width();
-  const std::int64_t after_q = pass.picked ? 0 : wide;
-  ProjectionGradients g;
-  g.all = at::empty({layout.tokens(), after_q + 2 * narrow}, dcontext.options());
-  g.q =
-      pass.picked ? at::empty({layout.rows(), wide}, dcontext.options()) : g.all.narrow(1, 0, wide);
-  g.k = g.all.narrow(1, after_q, narrow);
-  g.v = g.all.narrow(1, after_q + narrow, narrow);
   const AttentionShape attention{shape.heads, shape.kv_heads, shape.head_width, shape.causal};
+  if (pass.tape.attention.folded.defined()) {
+    const Linear& qkv = pass.layer().qkv;
+    const SeenLines seen{pass.tape.x, qkv.slice(wide, narrow), qkv.slice(wide + narrow, narrow),
+                         pass.tape.k, pass.tape.v};
+    const SeenGradients d = attention_of_one_backward(attention, layout, pass.tape.q, seen,
+                                                      pass.tape.attention, dcontext, pass.need_dx);
+    return {d.q, d.more_keys, d.more_values, {}, d.x};
+  }
+  ProjectionGradients g;
+  if (pass.picked || has_own_products(dcontext)) {
+    g.q = at::empty({pass.queries.tokens(), wide}, dcontext.options());
+    g.k = at::empty({layout.tokens(), narrow}, dcontext.options());
+    g.v = at::empty({layout.tokens(), narrow}, dcontext.options());
+  } else {
+    g.all = at::empty({layout.tokens(), wide + 2 * narrow}, dcontext.options());
+    g.q = g.all.narrow(1, 0, wide);
+    g.k = g.all.narrow(1, wide, narrow);
+    g.v = g.all.narrow(1, wide + narrow, narrow);
+  }
   if (!pass.slots.prefix) {
     attention_backward(attention, pass.queries, layout, pass.tape.q, pass.tape.k, pass.tape.v,
                        pass.tape.attention, dcontext, g.q, g.k, g.v);
@@ -176,6 +189,29 @@ void projection_weights(const LayerBackward& pass, const ProjectionGradients& g)
   part(wide + narrow, narrow, pass.tape.x, g.v);
 }
 
+struct InputGradients {
+  at::Tensor all{}, picked{};  // of all lines, and of the queries': the same tensor unless picked
+};
+
+// Through the frozen projections. `dresidual` (lines of the queries) may be undefined.
+InputGradients projection_inputs(const LayerBackward& pass, const ProjectionGradients& g,
+                                 const at::Tensor& dresidual) {
+  if (!pass.need_dx) return {};
+  const Linear& qkv = pass.layer().qkv;
+  const std::int64_t wide = pass.encoder.shape.query_width();
+  const std::int64_t narrow = pass.encoder.shape.kv_width();
+  if (g.all.defined()) {
+    const at::Tensor dx = product_backward(g.all, qkv, dresidual);
+    return {dx, dx};
+  }
+  const at::Tensor dpicked = product_backward(g.q, qkv.slice(0, wide), dresidual);
+  if (g.x.defined()) return {g.x, dpicked};
+  const at::Tensor through_key =
+      product_backward(g.k, qkv.slice(wide, narrow), pass.picked ? at::Tensor() : dpicked);
+  const at::Tensor dx = product_backward(g.v, qkv.slice(wide + narrow, narrow), through_key);
+  return {dx, pass.picked ? dpicked : dx};
+}
+
 void add_lines(at::Tensor to, std::span<const std::int64_t> lines, const at::Tensor& from) {
   for (std::size_t i = 0; i < lines.size(); ++i)
     to.select(0, lines[i]).add_(from.select(0, static_cast<std::int64_t>(i)));
@@ -185,8 +221,6 @@ void add_lines(at::Tensor to, std::span<const std::int64_t> lines, const at::Ten
 // lines. `dresidual` (lines of the queries) is added when blocks norm last.
 at::Tensor attend_backward(const LayerBackward& pass, const at::Tensor& dz,
                            const at::Tensor& dresidual) {
-  const std::int64_t wide = pass.encoder.shape.query_width();
-  const std::int64_t narrow = pass.encoder.shape.kv_width();
   const EncoderLayer& w = pass.layer();
   LayerTape& tape = pass.tape;
   pass.weight(&EncoderLayer::attention_out, tape.context, dz);
@@ -197,14 +231,7 @@ at::Tensor attend_backward(const LayerBackward& pass, const at::Tensor& dz,
   projection_weights(pass, g);
   for (auto [site, d] : {std::pair{Site::kQuery, g.q}, {Site::kKey, g.k}, {Site::kValue, g.v}})
     if (const at::Tensor scaled = pass.before(site, d); !scaled.is_same(d)) d.copy_(scaled);
-  at::Tensor dx, dpicked;
-  if (pass.need_dx && pass.picked) {
-    dx = product_backward(g.all, w.qkv.slice(wide, 2 * narrow));
-    dpicked = product_backward(g.q, w.qkv.slice(0, wide), dresidual);
-  } else if (pass.need_dx) {
-    dx = product_backward(g.all, w.qkv, dresidual);
-    dpicked = dx;
-  }
+  const auto [dx, dpicked] = projection_inputs(pass, g, dresidual);
   pass.site(Site::kQuery, pass.picked, tape.picked, g.q, dpicked);
   pass.site(Site::kKey, false, tape.x, g.k, dx);
   pass.site(Site::kValue, false, tape.x, g.v, dx);

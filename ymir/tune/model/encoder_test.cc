@@ -9,6 +9,7 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -173,6 +174,51 @@ TEST(Encoder, GradientWithDropoutIsTheDerivativeAtTheSameMask) {
 
 TEST(Encoder, GradientWithDropoutInsideTheAdapterIsTheDerivative) {
   expect_gradient(probe_of({"query", "key", "output.dense"}, 0.1, 0.2));
+}
+
+// In the last layer of pooled lines keys and values are not made (attention_of_one); of all lines
+// they are. Only the pooled lines count in either.
+TEST(Encoder, PooledLinesAreThoseOfAllLinesForwardAndBackward) {
+  const at::NoGradGuard no_autograd;
+  for (const double dropout : {0.0, 0.2}) {
+    const Probe probe = probe_of({"query", "key", "value", "output.dense"}, dropout, dropout);
+    const at::Tensor values = trained_values(probe.adapter);
+    const RandomKeys keys{7, 2, probe.rows, {}, {}};
+    EncoderOptions options;
+    options.keep_tape = true;
+    // Dropout behind attention is drawn by line of the batch: what is drawn differs there.
+    options.attention = probe.dropout;
+    options.keys = &keys;
+    const SlotTable slots = bind(probe.adapter, values).slots;
+    const auto lines = pooled_lines(probe.encoder.shape, probe.input.layout);
+    EncoderTape tape, whole_tape;
+    at::Tensor gradient = probe.adapter.layout.zeros(),
+               whole_gradient = probe.adapter.layout.zeros();
+
+    const at::Tensor pooled = encode(probe.encoder, slots, probe.input, options, &tape);
+    EXPECT_EQ(tape.layers.back().attention.folded.defined(), has_own_products(pooled));
+    Trained to = bind(probe.adapter, gradient);
+    encode_backward(probe.encoder, slots, probe.input, tape, probe.weights, &to, {});
+    options.lines = Lines::kAll;
+    const at::Tensor all = encode(probe.encoder, slots, probe.input, options, &whole_tape);
+    at::Tensor dall = at::zeros_like(all);
+    for (std::size_t row = 0; row < lines.size(); ++row)
+      dall.select(0, lines[row]).copy_(probe.weights.select(0, static_cast<std::int64_t>(row)));
+    Trained whole_to = bind(probe.adapter, whole_gradient);
+    encode_backward(probe.encoder, slots, probe.input, whole_tape, dall, &whole_to, {});
+
+    for (std::size_t row = 0; row < lines.size(); ++row)
+      EXPECT_LT(largest_difference(pooled.select(0, static_cast<std::int64_t>(row)),
+                                   all.select(0, lines[row])),
+                1e-5)
+          << "row " << row << ", dropout " << dropout;
+    for (std::size_t i = 0; i < probe.adapter.layout.infos().size(); ++i) {
+      const at::Tensor expected = probe.adapter.layout.view(whole_gradient, i);
+      EXPECT_LT(largest_difference(probe.adapter.layout.view(gradient, i), expected),
+                1e-4 * expected.abs().max().item<double>() + 1e-6)
+          << probe.adapter.layout.infos()[i].name << ", dropout " << dropout;
+    }
+  }
 }
 
 TEST(Encoder, DropoutOfARowDoesNotDependOnItsBatchMates) {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -30,12 +31,13 @@ struct RowLayout {
 };
 RowLayout one_line_a_row(std::int64_t rows);
 
-// A weight in the form that our own products read (gemm.h), each way made at its first use. Shared
-// by all copies and slices of its Linear.
+// A weight in the form that our own products read (gemm.h), each made at its first use. Shared by
+// all copies and slices of its Linear.
 struct PackedWeight {
-  at::Tensor source{};    // [out, in]
-  at::Tensor forward{};   // panels of outputs
-  at::Tensor backward{};  // panels of inputs
+  at::Tensor source{};  // [out, in]
+  // Panels of outputs, of each slice that was used: {first, count}. Slices should not overlap.
+  std::map<std::pair<std::int64_t, std::int64_t>, at::Tensor> forward{};
+  at::Tensor backward{};  // panels of inputs, for all slices
 };
 
 // A frozen linear map y = x W^T + b.
@@ -44,10 +46,13 @@ struct Linear {
   at::Tensor weight16{};  // the same in bf16; undefined: products in f32
   at::Tensor bias{};      // f32 [out]; undefined: none
   std::shared_ptr<PackedWeight> packed{};  // null: each product puts the weight into that form
-  std::int64_t first = 0;                  // its line of the packed weight
+  std::int64_t first = 0;                  // its line of the packed weight's source
   const at::Tensor& values() const { return weight16.defined() ? weight16 : weight; }
   Linear slice(std::int64_t begin, std::int64_t count) const;  // of the outputs
 };
+
+// Whether products on this tensor run through our own kernel (gemm.h) where they can.
+bool has_own_products(const at::Tensor& x);
 
 // A frozen weight as f32; a copy for the moment where it is kept in half precision.
 at::Tensor in_f32(const at::Tensor& weight);

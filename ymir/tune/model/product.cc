@@ -46,10 +46,7 @@ bool has_bf16_units() {
 #endif
 }
 
-// Whether products of this tensor run through our kernel.
-bool is_own(const at::Tensor& x) {
-  return kernels::has_gemm() && !is_plain(x) && x.scalar_type() == at::kFloat;
-}
+bool is_own(const at::Tensor& x) { return has_own_products(x) && x.scalar_type() == at::kFloat; }
 bool is_own(const at::Tensor& x, const Linear& linear) {
   const bool wanted = linear.weight16.defined() ? !has_bf16_units()
                                                 : exact_rows > 0 || linear.packed != nullptr ||
@@ -103,14 +100,13 @@ struct Factor {
 // Of x W^T: [in, out].
 Factor forward_factor(const Linear& linear) {
   const at::Tensor values = linear.values().t();
-  const std::int64_t step = kernels::kPanel * values.size(0);
-  if (linear.packed == nullptr || linear.first % kernels::kPanel != 0) return {values, {}, {}};
-  at::Tensor& memory = linear.packed->forward;
-  if (!memory.defined()) memory = packed(linear.packed->source.t());
+  if (linear.packed == nullptr) return {values, {}, {}};
+  const std::int64_t count = values.size(1);
+  at::Tensor& memory = linear.packed->forward[{linear.first, count}];
+  if (!memory.defined()) memory = packed(linear.packed->source.narrow(0, linear.first, count).t());
   return {values,
           memory,
-          {memory.const_data_ptr<float>() + linear.first / kernels::kPanel * step, step,
-           kernels::kPanel}};
+          {memory.const_data_ptr<float>(), kernels::kPanel * values.size(0), kernels::kPanel}};
 }
 
 // Of dy W: [out, in].
@@ -240,6 +236,8 @@ void own_multiply_add(at::Tensor c, const at::Tensor& a, const at::Tensor& b, fl
 }  // namespace
 
 bool has_exact_rows(bool bf16) { return kernels::has_gemm() && !(bf16 && has_bf16_units()); }
+
+bool has_own_products(const at::Tensor& x) { return kernels::has_gemm() && !is_plain(x); }
 
 ExactRows::ExactRows() { ++exact_rows; }
 ExactRows::~ExactRows() { --exact_rows; }
