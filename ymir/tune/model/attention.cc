@@ -56,8 +56,12 @@ void own_product(Form form_a, Form form_b, const kernels::Product& p, View a, Vi
 // c [m, n] = op(a) op(b) + beta c, row-major, beta 0 or 1. The library is column-major: it sees c^T
 // = b^T a^T.
 void small_product(Form form_a, Form form_b, std::int64_t m, std::int64_t n, std::int64_t k,
-                   float beta, View a, View b, View c) {
-  if (kernels::has_gemm()) return own_product(form_a, form_b, {m, n, k, 1, beta != 0}, a, b, c);
+                   float beta, View a, View b, View c, const float* soon = nullptr) {
+  if (kernels::has_gemm()) {
+    kernels::Product p{m, n, k, 1, beta != 0};
+    p.soon = soon;
+    return own_product(form_a, form_b, p, a, b, c);
+  }
   const char ta = form_a == Form::kPlain ? 'N' : 'T', tb = form_b == Form::kPlain ? 'N' : 'T';
   const int rows = static_cast<int>(m), columns = static_cast<int>(n), inner = static_cast<int>(k);
   const int lda = static_cast<int>(a.stride), ldb = static_cast<int>(b.stride),
@@ -156,7 +160,8 @@ at::Tensor attention(const AttentionShape& shape, const RowLayout& queries, cons
         used = scratch.data();
       }
       small_product(Form::kPlain, Form::kPlain, w.queries, width, w.keys, 0, {used, w.keys},
-                    at_line(vv, w.first_key, w.kv_column), at_line(out, w.first_query, w.column));
+                    at_line(vv, w.first_key, w.kv_column), at_line(out, w.first_query, w.column),
+                    kept != nullptr ? p + size : nullptr);
     }
   });
   return context;
@@ -193,7 +198,7 @@ void attention_backward(const AttentionShape& shape, const RowLayout& queries,
     small_product(Form::kTransposed, Form::kPlain, w.keys, width, w.queries, beta, {used, w.keys},
                   dout, at_line(gv, w.first_key, w.kv_column));
     small_product(Form::kPlain, Form::kTransposed, w.queries, w.keys, width, 0, dout,
-                  at_line(vv, w.first_key, w.kv_column), scores);
+                  at_line(vv, w.first_key, w.kv_column), scores, p + size);
     // What a query does not see has probability 0, and so has its score's gradient.
     for (std::int64_t line = 0; line < w.queries; ++line)
       kernels::softmax_backward_row(p + line * w.keys, tape.scale, scale, w.keys,

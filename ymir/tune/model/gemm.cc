@@ -50,6 +50,7 @@ struct Tile {
   std::int64_t c_row;
   std::int64_t columns;  // of the last vector
   const float* bias;
+  const float* factor;  // with the lines of c
   float alpha;
   bool add, go_on;
   const float* soon;  // fetched into the L2 cache meanwhile, 64 bytes a line of b
@@ -78,6 +79,13 @@ void tile(const Tile& t) {
   for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 3
     for (int v = 0; v < Vectors; ++v) __builtin_prefetch(t.c + r * t.c_row + kLanes * v, 1);
+  if (t.factor != nullptr) {
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 3
+      for (int v = 0; v < Vectors; ++v)
+        __builtin_prefetch(t.factor + r * t.c_row + kLanes * v, 0, 2);
+  }
   const float *soon = t.soon, *b = t.b, *a[(Rows + 2) / 3];
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; r += 3) a[r / 3] = t.a + r * a_row;
@@ -124,6 +132,7 @@ void tile(const Tile& t) {
 #pragma GCC unroll 3
     for (int v = 0; v < Vectors; ++v, c += kLanes) {
       const std::int64_t columns = v + 1 < Vectors ? kLanes : t.columns;
+      if (t.factor != nullptr) sum[r][v] *= load_some(t.factor + (c - t.c), columns);
       if (t.add) sum[r][v] += load_some(c, columns);
       store_some(c, sum[r][v], columns);
     }
@@ -146,6 +155,7 @@ TileFunction tile_of(std::int64_t rows, std::int64_t vectors) {
 }
 
 void multiply_panels(const Product& p, Strided a, Panels b, float* c, std::int64_t c_row) {
+  const float* soon = p.soon;
   for (std::int64_t first = 0; first < p.n; first += kPanel) {
     const std::int64_t columns = p.n - first < kPanel ? p.n - first : kPanel;
     const std::int64_t vectors = (columns + kLanes - 1) / kLanes, tallest = kRowsOf[vectors];
@@ -159,6 +169,7 @@ void multiply_panels(const Product& p, Strided a, Panels b, float* c, std::int64
            c_row,
            columns - (vectors - 1) * kLanes,
            p.bias != nullptr ? p.bias + first : nullptr,
+           nullptr,
            p.alpha,
            p.add,
            p.go_on,
@@ -170,9 +181,14 @@ void multiply_panels(const Product& p, Strided a, Panels b, float* c, std::int64
           static_cast<std::int32_t>(p.m - row + left - 1) / static_cast<std::int32_t>(left);
       t.a = a.data + row * a.row;
       t.c = c + first + row * c_row;
-      // What will be read next: the panel behind this one, and new rows before their first panel.
+      if (p.factor != nullptr) t.factor = p.factor + (t.c - c);
+      // What will be read next, where nobody said: the panel behind this one, and new rows before
+      // their first panel.
       t.soon = t.b;
-      if (fetched < b.step) {
+      if (soon != nullptr) {
+        t.soon = soon;
+        soon += p.k * kLanes;
+      } else if (fetched < b.step) {
         t.soon = t.b + b.step + fetched;
         fetched += p.k * kLanes;
       } else if (first == 0 && left > 1 && a.column == 1) {

@@ -50,6 +50,10 @@ struct Product {
   // Each sum begins at what stands in c, as if k had more lines before: the bits are those of one
   // product over all of k. alpha is 1.
   bool go_on = false;
+  const float* factor = nullptr;  // [m, n] with the lines of c: each sum is multiplied by its own
+  // What will be read or written next, adjacent values: on its way to the L2 cache meanwhile, where
+  // that is free for it (k 64-byte lines for each few rows).
+  const float* soon = nullptr;
 };
 // c [m, n] with lines of adjacent values. n = columns of c; b may have more.
 void multiply(const Product& product, Strided a, Panels b, float* c, std::int64_t c_row);

@@ -9,7 +9,6 @@
 #include <ATen/ops/mm.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "ymir/base/result.h"
 #include "ymir/tune/model/exact_rows_torch.h"
@@ -24,9 +23,6 @@ namespace ymir {
 namespace {
 
 thread_local int exact_rows = 0;
-
-// What is done to lines first..last of a product once they are there, on the thread that made them.
-using AfterLines = std::function<void(std::int64_t first, std::int64_t last)>;
 
 constexpr std::int64_t kBlockTiles = 22;  // 198 rows: a block of both factors fits the L2 cache
 constexpr std::int64_t kLanes = 16;
@@ -121,10 +117,10 @@ Factor backward_factor(const Linear& linear) {
            kernels::kPanel * linear.packed->source.size(0), kernels::kPanel}};
 }
 
-// The rows of a block stay in the cache while all panels pass by, and while `after` sees them. Few
-// rows: threads share the panels. Neither changes a bit of the result.
+// The rows of a block stay in the cache while all panels pass by. Few rows: threads share the
+// panels. Neither changes a bit of the result.
 void multiply_all(const kernels::Product& p, kernels::Strided a, kernels::Panels b, float* c,
-                  std::int64_t c_row, const AfterLines& after = {}) {
+                  std::int64_t c_row) {
   const std::int64_t tiles = (p.m + kernels::kTileRows - 1) / kernels::kTileRows;
   const double tile_work =
       static_cast<double>(kernels::kTileRows) * static_cast<double>(p.n) * static_cast<double>(p.k);
@@ -137,10 +133,10 @@ void multiply_all(const kernels::Product& p, kernels::Strided a, kernels::Panels
       kernels::Product part = p;
       part.n = std::min(p.n, end * kernels::kPanel) - begin * kernels::kPanel;
       if (p.bias != nullptr) part.bias = p.bias + begin * kernels::kPanel;
+      if (p.factor != nullptr) part.factor = p.factor + begin * kernels::kPanel;
       kernels::multiply(part, a, {b.data + begin * b.step, b.step, b.line},
                         c + begin * kernels::kPanel, c_row);
     });
-    if (after) after(0, p.m);
     return;
   }
   const auto each = std::max<std::int64_t>(1, static_cast<std::int64_t>(kSmallWork / tile_work));
@@ -149,8 +145,8 @@ void multiply_all(const kernels::Product& p, kernels::Strided a, kernels::Panels
       const std::int64_t row = tile * kernels::kTileRows;
       kernels::Product part = p;
       part.m = std::min(p.m, std::min(end, tile + kBlockTiles) * kernels::kTileRows) - row;
+      if (p.factor != nullptr) part.factor = p.factor + row * c_row;
       kernels::multiply(part, {a.data + row * a.row, a.row, a.column}, b, c + row * c_row, c_row);
-      if (after) after(row, row + part.m);
     }
   });
 }
@@ -162,7 +158,7 @@ kernels::Strided strided(const at::Tensor& t) {
 // The same with a weight of which no panels are kept: each thread unpacks a few into memory of its
 // own, and all rows pass them by. Sums go on from one cut of k to the next: no bit changes.
 void multiply_unpacking(const kernels::Product& p, kernels::Strided a, const at::Tensor& b,
-                        float* c, std::int64_t c_row, const AfterLines& after) {
+                        float* c, std::int64_t c_row) {
   // What lies adjacent in memory is read in long runs.
   const std::int64_t wide = b.stride(0) == 1 ? 1 : 8, deep = kUnpackedLines / wide;
   const auto each = static_cast<std::int64_t>(
@@ -179,7 +175,9 @@ void multiply_unpacking(const kernels::Product& p, kernels::Strided a, const at:
             kernels::Product part{p.m, std::min(p.n, last * kernels::kPanel) - column,
                                   std::min(deep, p.k - line)};
             part.go_on = line > 0;
-            if (p.bias != nullptr && line + deep >= p.k) part.bias = p.bias + column;
+            const bool ends = line + deep >= p.k;
+            if (p.bias != nullptr && ends) part.bias = p.bias + column;
+            if (p.factor != nullptr && ends) part.factor = p.factor + column;
             pack(b, line, part.k, first, last, unpacked);
             kernels::multiply(part, {a.data + line * a.column, a.row, a.column},
                               {unpacked, kernels::kPanel * part.k, kernels::kPanel}, c + column,
@@ -187,17 +185,18 @@ void multiply_unpacking(const kernels::Product& p, kernels::Strided a, const at:
           }
         }
       });
-  if (after) at::parallel_for(0, p.m, kernels::kTileRows, after);
 }
 
-// c = a b (+ bias), c with lines of adjacent values.
+// c = (a b + bias) * factor, c with lines of adjacent values; bias, factor [like c] undefined:
+// none.
 void multiply_frozen(const at::Tensor& a, const Factor& b, const at::Tensor& bias, at::Tensor c,
-                     const AfterLines& after = {}) {
+                     const at::Tensor& factor = {}) {
   kernels::Product p{a.size(0), c.size(1), a.size(1)};
   if (bias.defined()) p.bias = bias.const_data_ptr<float>();
+  if (factor.defined()) p.factor = factor.const_data_ptr<float>();
   float* to = c.mutable_data_ptr<float>();
-  if (b.memory.defined()) return multiply_all(p, strided(a), b.panels, to, c.stride(0), after);
-  multiply_unpacking(p, strided(a), b.values, to, c.stride(0), after);
+  if (b.memory.defined()) return multiply_all(p, strided(a), b.panels, to, c.stride(0));
+  multiply_unpacking(p, strided(a), b.values, to, c.stride(0));
 }
 
 // c = alpha a b (+ c), c with lines of adjacent values.
@@ -297,13 +296,8 @@ at::Tensor activated_product_backward(const at::Tensor& dy, const Linear& linear
                                       const at::Tensor& slope) {
   if (gated || !is_own(dy, linear))
     return activation_backward(gated, product_backward(dy, linear), slope);
-  const std::int64_t n = linear.weight.size(1);
-  at::Tensor dh = at::empty({dy.size(0), n}, at::kFloat);
-  float* out = dh.mutable_data_ptr<float>();
-  const float* factor = slope.const_data_ptr<float>();
-  multiply_frozen(dy, backward_factor(linear), {}, dh, [&](std::int64_t first, std::int64_t last) {
-    kernels::multiply(out + first * n, factor + first * n, (last - first) * n);
-  });
+  at::Tensor dh = at::empty({dy.size(0), linear.weight.size(1)}, at::kFloat);
+  multiply_frozen(dy, backward_factor(linear), {}, dh, slope);
   return dh;
 }
 
