@@ -95,24 +95,38 @@ TEST(Kernels, SoftmaxAndItsBackwardMatchDoubleArithmetic) {
   }
 }
 
-TEST(Kernels, NormHandlesWidthsThatAreNoMultipleOfTheVector) {
+TEST(Kernels, NormAndItsBackwardHandleWidthsThatAreNoMultipleOfTheVector) {
   for (const std::int64_t width : {5, 16, 30, 312}) {
     Rng rng(static_cast<std::uint64_t>(width));
     const auto n = static_cast<std::size_t>(width);
-    std::vector<float> x(n), gain(n, 2.0f), bias(n, 0.5f), y(n), normalised(n);
-    for (float& value : x) value = static_cast<float>(rng.normal() + 3);
+    std::vector<float> x(n), gain(n), bias(n, 0.5f), y(n), normalised(n), dy(n), dx(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      x[i] = static_cast<float>(rng.normal() + 3);
+      gain[i] = static_cast<float>(rng.normal() + 2);
+      dy[i] = static_cast<float>(rng.normal());
+    }
     double mean = 0, variance = 0;
     for (const float value : x) mean += value;
     mean /= static_cast<double>(width);
     for (const float value : x) variance += (value - mean) * (value - mean);
     variance /= static_cast<double>(width);
+    const double deviation = std::sqrt(variance + 1e-5);
+    double mean_g = 0, mean_gh = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      mean_g += dy[i] * gain[i] / static_cast<double>(width);
+      mean_gh += dy[i] * gain[i] * (x[i] - mean) / deviation / static_cast<double>(width);
+    }
+    const Norm norm{gain.data(), bias.data(), 1e-5f, width};
     float inverse = 0;
 
-    norm_row({gain.data(), bias.data(), 1e-5f, width}, x.data(), y.data(), normalised.data(),
-             &inverse);
+    norm_row(norm, x.data(), y.data(), normalised.data(), &inverse);
+    norm_backward_row(norm, dy.data(), normalised.data(), inverse, dx.data());
 
-    for (std::size_t i = 0; i < n; ++i)
-      EXPECT_NEAR(y[i], (x[i] - mean) / std::sqrt(variance + 1e-5) * 2 + 0.5, 2e-5);
+    for (std::size_t i = 0; i < n; ++i) {
+      const double h = (x[i] - mean) / deviation;
+      EXPECT_NEAR(y[i], h * gain[i] + 0.5, 2e-5);
+      EXPECT_NEAR(dx[i], (dy[i] * gain[i] - mean_g - h * mean_gh) / deviation, 2e-5);
+    }
   }
 }
 
