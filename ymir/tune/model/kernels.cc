@@ -5,39 +5,41 @@
 #include <cmath>
 #include <cstring>
 
-// Vectors are the compiler's: 16 floats, lowered to one AVX-512 register, two of AVX2 or four of
-// SSE. Sums run in 16 lanes that are folded in a fixed order.
+// Vectors are the compiler's, as wide as a register of each instruction set. Sums run in so many
+// lanes and are folded in a fixed order.
 #define YMIR_INLINE static inline __attribute__((always_inline))
 #pragma GCC diagnostic ignored "-Wpsabi"  // vectors are passed between inlined functions only
 
 namespace ymir::kernels {
 namespace {
 
-constexpr int kLanes = 16;
-using F16 = float __attribute__((vector_size(64)));
-using I16 = std::int32_t __attribute__((vector_size(64)));
-using U8 = std::uint64_t __attribute__((vector_size(64)));
+// Counters that one call of Philox takes.
+constexpr int kBlocks = 16;
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define YMIR_DISPATCH 1
 #pragma GCC push_options
 #pragma GCC target("arch=skylake-avx512,prefer-vector-width=512")
-#define YMIR_AVX512 1  // the compiler's own macro does not follow the pragma
+#define YMIR_LANES 16
 namespace avx512 {
 #include "ymir/tune/model/kernels_body.inc"
 }
-#undef YMIR_AVX512
+#undef YMIR_LANES
 #pragma GCC pop_options
 #pragma GCC push_options
 #pragma GCC target("arch=haswell")
+#define YMIR_LANES 8
 namespace avx2 {
 #include "ymir/tune/model/kernels_body.inc"
 }
+#undef YMIR_LANES
 #pragma GCC pop_options
 #endif
+#define YMIR_LANES 4
 namespace base {
 #include "ymir/tune/model/kernels_body.inc"
 }
+#undef YMIR_LANES
 
 struct Table {
   const char* name = "base";
