@@ -219,19 +219,24 @@ YMIR_INLINE void turn(I16 (&x)[kLanes]) {
 }
 
 // What is adjacent along k, 64 bytes of each of 16 columns, turned: what lies across the columns.
+// Columns from `count` on are 0.
 template <class T>
-YMIR_INLINE void load_turned(const T* from, std::int64_t column, I16 (&x)[kLanes]) {
+YMIR_INLINE void load_turned(const T* from, std::int64_t column, std::int64_t count,
+                             I16 (&x)[kLanes]) {
 #pragma GCC unroll 16
-  for (int j = 0; j < kLanes; ++j) __builtin_memcpy(&x[j], from + j * column, sizeof x[j]);
+  for (int j = 0; j < kLanes; ++j) {
+    x[j] = I16{};
+    if (j < count) __builtin_memcpy(&x[j], from + j * column, sizeof x[j]);
+  }
   turn(x);
 }
 
-// Lines of k from 16 columns whose values along k are adjacent; returns how many were done.
-std::int64_t pack_turned(Strided b, std::int64_t k, float* to) {
+// Lines of k from up to 16 columns whose values along k are adjacent; returns how many were done.
+std::int64_t pack_turned(Strided b, std::int64_t k, std::int64_t columns, float* to) {
   std::int64_t i = 0;
   for (; i + kLanes <= k; i += kLanes, to += kLanes * kPanel) {
     I16 x[kLanes];
-    load_turned(b.data + i, b.column, x);
+    load_turned(b.data + i, b.column, columns, x);
 #pragma GCC unroll 16
     for (int j = 0; j < kLanes; ++j) __builtin_memcpy(to + j * kPanel, &x[j], sizeof x[j]);
   }
@@ -248,11 +253,11 @@ YMIR_INLINE F16 values_of(I16 bits, bool f16) {
 }
 
 // Two values along k are one lane until they are turned.
-std::int64_t pack_turned(Strided16 b, std::int64_t k, float* to) {
+std::int64_t pack_turned(Strided16 b, std::int64_t k, std::int64_t columns, float* to) {
   std::int64_t i = 0;
   for (; i + 2 * kLanes <= k; i += 2 * kLanes, to += 2 * kLanes * kPanel) {
     I16 x[kLanes];
-    load_turned(b.data + i, b.column, x);
+    load_turned(b.data + i, b.column, columns, x);
 #pragma GCC unroll 16
     for (int j = 0; j < kLanes; ++j) {
       store(to + 2 * j * kPanel, values_of(x[j] & 0xffff, b.f16));
@@ -293,16 +298,16 @@ std::pair<std::int64_t, std::int64_t> pack_vectors(Matrix b, std::int64_t k, std
                                                    float* to) {
 #ifdef YMIR_GEMM
   const std::int64_t vectors = columns / kLanes;
-  if (!has_gemm() || vectors == 0) return {0, 0};
+  if (!has_gemm()) return {0, 0};
   if (b.column == 1) {
     pack_lines(b.data, b.row, is_f16(b), k, vectors, to);
     return {vectors * kLanes, k};
   }
   if (b.row == 1) {
     std::int64_t done = 0;
-    for (std::int64_t v = 0; v < vectors; ++v, b.data += kLanes * b.column)
-      done = pack_turned(b, k, to + v * kLanes);
-    return {vectors * kLanes, done};
+    for (std::int64_t first = 0; first < columns; first += kLanes, b.data += kLanes * b.column)
+      done = pack_turned(b, k, std::min<std::int64_t>(kLanes, columns - first), to + first);
+    return {columns, done};
   }
 #else
   (void)b, (void)k, (void)columns, (void)to;
