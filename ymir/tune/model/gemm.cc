@@ -177,7 +177,7 @@ void multiply_panels(const Product& p, Strided a, Panels b, float* c, std::int64
     // Rows in shares of about equal height: one row alone would wait for each of its sums.
     std::int64_t row = 0, fetched = b.line == kPanel && first + kPanel < p.n ? 0 : b.step;
     for (std::int64_t left = (p.m + tallest - 1) / tallest; left > 0; --left) {
-      const std::int64_t rows =
+      const std::int64_t rows =  // 32 bits: the longer division takes as long as a small tile
           static_cast<std::int32_t>(p.m - row + left - 1) / static_cast<std::int32_t>(left);
       t.a = a.data + row * a.row;
       t.c = c + first + row * c_row;

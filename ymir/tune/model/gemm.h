@@ -1,6 +1,7 @@
-// Matrix products in f32 on one thread, for CPUs with AVX-512: c = alpha a b (+ bias) (+ c). The
-// second factor stands in panels of 48 columns, so a frozen weight is put into that form once and
-// read from then on; the library's product copies both factors at every call.
+// Matrix products in f32 on one thread, for CPUs with AVX-512: c = (alpha a b + bias) * factor + c,
+// the last three where they are asked for. The second factor stands in panels of 48 columns, so a
+// frozen weight is put into that form once and read from then on; the library's product copies both
+// factors at every call.
 //
 // Every element is one chain of fused multiply-adds over k, in order. Its value depends on its row
 // of a and its column of b alone: not on the other rows, the threads or how rows were shared out.
@@ -51,8 +52,8 @@ struct Product {
   // product over all of k. alpha is 1.
   bool go_on = false;
   const float* factor = nullptr;  // [m, n] with the lines of c: each sum is multiplied by its own
-  // What will be read or written next, adjacent values: on its way to the L2 cache meanwhile, where
-  // that is free for it (k 64-byte lines for each few rows).
+  // What will be read or written next, adjacent values: fetched into the L2 cache meanwhile, k
+  // lines of 64 bytes with every tile of rows, in place of what multiply() would choose.
   const float* soon = nullptr;
 };
 // c [m, n] with lines of adjacent values. n = columns of c; b may have more.

@@ -35,7 +35,8 @@ RowLayout one_line_a_row(std::int64_t rows);
 // all copies and slices of its Linear.
 struct PackedWeight {
   at::Tensor source{};  // [out, in]
-  // Panels of outputs, of each slice that was used: {first, count}. Slices should not overlap.
+  // Panels of outputs, of each slice that was used: {first, count}. What two slices share is there
+  // twice.
   std::map<std::pair<std::int64_t, std::int64_t>, at::Tensor> forward{};
   at::Tensor backward{};  // panels of inputs, for all slices
 };
