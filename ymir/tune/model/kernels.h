@@ -12,6 +12,9 @@ namespace ymir::kernels {
 
 // Which of the builds this CPU takes: avx512, avx2 or base. Part of the numerics key.
 const char* instruction_set();
+// Raised whenever a bit of what these kernels, products (gemm.h) or attention give changes: outputs
+// kept before are not taken for today's. Part of the numerics key.
+constexpr int kRevision = 2;
 
 // Which random decisions: counter-based, so a mask is a function of these alone.
 struct DropoutKey {

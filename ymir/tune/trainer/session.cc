@@ -242,7 +242,8 @@ Result<> Session::run(const StartRun& order, const RunReports& reports, const St
   const Backbone& backbone = *found.model->backbone;
   const std::string processor =
       state_->options.device == "cpu" ? kernels::instruction_set() : state_->options.device;
-  const Numerics numerics{processor, "torch " TORCH_VERSION, precision, threads};
+  const std::string library = fmt::format("torch {} kernels {}", TORCH_VERSION, kernels::kRevision);
+  const Numerics numerics{processor, library, precision, threads};
   Numerics of_rows = numerics;
   if (has_exact_rows(bf16)) of_rows.threads = 0;  // workers with any number share them
   const RunContext context{backbone,
