@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 
@@ -13,7 +14,21 @@
 namespace ymir::cli {
 namespace {
 
-volatile std::sig_atomic_t g_interrupted = 0;  // a signal handler can reach nothing else
+// What the signal handler can reach.
+volatile std::sig_atomic_t g_interrupted = 0;
+std::chrono::steady_clock::time_point g_first{};
+std::chrono::milliseconds g_once{};
+
+void interrupt(int number) {
+  const auto now = std::chrono::steady_clock::now();
+  if (g_interrupted == 0) {
+    g_first = now;
+    g_interrupted = 1;
+  } else if (now - g_first >= g_once) {
+    std::signal(number, SIG_DFL);
+    std::raise(number);  // ends the program when this handler returns
+  }
+}
 
 // From YMIR_TOKEN, else the file YMIR_TOKEN_FILE; never from a flag, which others could see.
 std::string token() {
@@ -77,10 +92,10 @@ Result<std::string> list_jobs(const HttpClient& client, const std::string& query
   return canonical({{"object", "list"}, {"data", all}, {"has_more", false}});
 }
 
-void catch_interrupt() {
+void catch_interrupt(std::chrono::milliseconds once) {
+  g_once = once;
   struct sigaction action{};
-  action.sa_handler = [](int) { g_interrupted = 1; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  action.sa_handler = interrupt;
   // A terminal that closes and a scheduler that ends its step ask for the same as Ctrl-C.
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before{};

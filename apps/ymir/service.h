@@ -1,6 +1,7 @@
 // The daemon as the verbs see it: a client, and what its answers mean. One thread.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,9 +34,10 @@ std::string job_table(std::string_view jobs_json, bool no_color);
 // All jobs, all pages, as one {"data":[...]} document.
 Result<std::string> list_jobs(const HttpClient& client, const std::string& query = "");
 
-// Set by the first SIGINT, SIGTERM or SIGHUP after catch_interrupt(); a second one of its kind ends
-// the program as usual.
-void catch_interrupt();
+// Set by the first SIGINT, SIGTERM or SIGHUP after catch_interrupt(). One that comes later than
+// `once` ends the program as usual; before that it is the same wish: `timeout` and some schedulers
+// signal the program and then its whole group.
+void catch_interrupt(std::chrono::milliseconds once = std::chrono::seconds(1));
 bool interrupted();
 
 }  // namespace ymir::cli

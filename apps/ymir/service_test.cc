@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 
@@ -27,14 +28,25 @@ TEST(Interrupt, IsNotWhatTheCallerHadIgnored) {
   EXPECT_EXIT(ask(SIGHUP, true), ExitedWithCode(3), "");
 }
 
-TEST(Interrupt, ASecondOneEndsTheProgram) {
+TEST(Interrupt, ALaterOneEndsTheProgram) {
   EXPECT_EXIT(
       {
-        catch_interrupt();
+        catch_interrupt(std::chrono::milliseconds(0));
         std::raise(SIGTERM);
         std::raise(SIGTERM);
       },
       testing::KilledBySignal(SIGTERM), "");
+}
+
+TEST(Interrupt, TheSameTwiceAtOnceIsOneWish) {  // as `timeout` sends it
+  EXPECT_EXIT(
+      {
+        catch_interrupt(std::chrono::hours(1));
+        std::raise(SIGTERM);
+        std::raise(SIGTERM);
+        std::_Exit(interrupted() ? 0 : 3);
+      },
+      ExitedWithCode(0), "");
 }
 
 }  // namespace
