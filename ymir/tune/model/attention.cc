@@ -117,6 +117,16 @@ void softmax_block(const Work& w, bool causal, float scale, float* p) {
   }
 }
 
+// Probabilities that are dropped become negative in p and 0 in `used`; the others are scaled there.
+void drop(const kernels::DropoutKey& key, kernels::Dropout dropout, std::int64_t count, float* p,
+          float* used) {
+  thread_local std::vector<std::uint8_t> keep;
+  keep.resize(static_cast<std::size_t>(count));
+  kernels::dropout_mask(key, dropout, count, keep.data());
+  kernels::sign_mask(p, keep.data(), count);
+  kernels::drop_signed(p, dropout.scale, count, used);
+}
+
 }  // namespace
 
 at::Tensor attention(const AttentionShape& shape, const RowLayout& queries, const RowLayout& keys,
@@ -138,7 +148,6 @@ at::Tensor attention(const AttentionShape& shape, const RowLayout& queries, cons
   const View vq = view(q), vk = view(k), vv = view(v), out = view(context);
   at::parallel_for(0, keys.rows() * shape.heads, 1, [&](std::int64_t begin, std::int64_t end) {
     std::vector<float> scratch;
-    std::vector<std::uint8_t> mask;
     for (std::int64_t i = begin; i < end; ++i) {
       const Work w =
           work_of(shape, queries, keys, starts, i / shape.heads, static_cast<int>(i % shape.heads));
@@ -152,11 +161,8 @@ at::Tensor attention(const AttentionShape& shape, const RowLayout& queries, cons
       softmax_block(w, shape.causal, scale, p);
       float* used = p;
       if (dropout) {
-        mask.resize(static_cast<std::size_t>(size));
-        kernels::dropout_mask(random.key(w.row, random_site(Purpose::kAttention, layer, w.head)),
-                              dropout, size, mask.data());
-        kernels::sign_mask(p, mask.data(), size);
-        kernels::drop_signed(p, dropout.scale, size, scratch.data());
+        drop(random.key(w.row, random_site(Purpose::kAttention, layer, w.head)), dropout, size, p,
+             scratch.data());
         used = scratch.data();
       }
       small_product(Form::kPlain, Form::kPlain, w.queries, width, w.keys, 0, {used, w.keys},
@@ -267,7 +273,6 @@ at::Tensor attention_of_one(const AttentionShape& shape, const RowLayout& keys, 
   const View vq = view(q), vx = view(seen.x), out = view(context);
   at::parallel_for(0, keys.rows(), 1, [&](std::int64_t begin, std::int64_t end) {
     std::vector<float> scratch;
-    std::vector<std::uint8_t> mask;
     for (std::int64_t row = begin; row < end; ++row) {
       const Work first = work_of(shape, queries, keys, starts, row, 0);
       const std::int64_t size = shape.heads * first.keys;
@@ -289,13 +294,9 @@ at::Tensor attention_of_one(const AttentionShape& shape, const RowLayout& keys, 
                         at_line(vq, row, w.column),
                         at_line(view(seen.more_keys), w.first_key, w.kv_column), {scores, w.keys});
         kernels::softmax_row(scores, w.keys, scale);
-        if (dropout) {
-          mask.resize(static_cast<std::size_t>(w.keys));
-          kernels::dropout_mask(random.key(w.row, random_site(Purpose::kAttention, layer, head)),
-                                dropout, w.keys, mask.data());
-          kernels::sign_mask(scores, mask.data(), w.keys);
-          kernels::drop_signed(scores, dropout.scale, w.keys, kept);
-        }
+        if (dropout)
+          drop(random.key(w.row, random_site(Purpose::kAttention, layer, head)), dropout, w.keys,
+               scores, kept);
         float total = 0;
         for (std::int64_t key = 0; key < w.keys; ++key) total += kept[key];
         const View to = at_line(out, row, w.column);

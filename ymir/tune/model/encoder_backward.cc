@@ -135,9 +135,8 @@ ProjectionGradients attention_gradients(const LayerBackward& pass, const at::Ten
   const std::int64_t wide = shape.query_width(), narrow = shape.kv_width();
   const AttentionShape attention{shape.heads, shape.kv_heads, shape.head_width, shape.causal};
   if (pass.tape.attention.folded.defined()) {
-    const Linear& qkv = pass.layer().qkv;
-    const SeenLines seen{pass.tape.x, qkv.slice(wide, narrow), qkv.slice(wide + narrow, narrow),
-                         pass.tape.k, pass.tape.v};
+    const ProjectionWeights w = projections_of(pass.layer(), shape);
+    const SeenLines seen{pass.tape.x, w.key, w.value, pass.tape.k, pass.tape.v};
     const SeenGradients d = attention_of_one_backward(attention, layout, pass.tape.q, seen,
                                                       pass.tape.attention, dcontext, pass.need_dx);
     return {d.q, d.more_keys, d.more_values, {}, d.x};
@@ -197,18 +196,15 @@ struct InputGradients {
 InputGradients projection_inputs(const LayerBackward& pass, const ProjectionGradients& g,
                                  const at::Tensor& dresidual) {
   if (!pass.need_dx) return {};
-  const Linear& qkv = pass.layer().qkv;
-  const std::int64_t wide = pass.encoder.shape.query_width();
-  const std::int64_t narrow = pass.encoder.shape.kv_width();
   if (g.all.defined()) {
-    const at::Tensor dx = product_backward(g.all, qkv, dresidual);
+    const at::Tensor dx = product_backward(g.all, pass.layer().qkv, dresidual);
     return {dx, dx};
   }
-  const at::Tensor dpicked = product_backward(g.q, qkv.slice(0, wide), dresidual);
+  const ProjectionWeights w = projections_of(pass.layer(), pass.encoder.shape);
+  const at::Tensor dpicked = product_backward(g.q, w.query, dresidual);
   if (g.x.defined()) return {g.x, dpicked};
-  const at::Tensor through_key =
-      product_backward(g.k, qkv.slice(wide, narrow), pass.picked ? at::Tensor() : dpicked);
-  const at::Tensor dx = product_backward(g.v, qkv.slice(wide + narrow, narrow), through_key);
+  const at::Tensor through_key = product_backward(g.k, w.key, pass.picked ? at::Tensor() : dpicked);
+  const at::Tensor dx = product_backward(g.v, w.value, through_key);
   return {dx, pass.picked ? dpicked : dx};
 }
 

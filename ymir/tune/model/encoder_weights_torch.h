@@ -36,6 +36,11 @@ struct EncoderLayer {
   Linear ffn_out{};
   NormWeights attention_norm{}, ffn_norm{};
 };
+// The three of a layer's qkv.
+struct ProjectionWeights {
+  Linear query{}, key{}, value{};
+};
+ProjectionWeights projections_of(const EncoderLayer& layer, const EncoderShape& shape);
 
 struct Encoder {
   EncoderShape shape{};

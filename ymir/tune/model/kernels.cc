@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 // Vectors are the compiler's, as wide as a register of each instruction set. Sums run in so many
 // lanes and are folded in a fixed order.
@@ -60,42 +61,45 @@ struct Table {
   decltype(&kernels::adamw) adamw = base::adamw;
 };
 
-Table choose() {
+// The build of that name, where this CPU runs it.
+std::optional<Table> build_of(std::string_view set) {
 #ifdef YMIR_DISPATCH
-#define YMIR_TABLE(set)       \
-  {#set,                      \
-   set::dropout_mask,         \
-   set::apply_mask,           \
-   set::norm_row,             \
-   set::residual_norm_row,    \
-   set::norm_backward_row,    \
-   set::residual_row,         \
-   set::activation_row,       \
-   set::gated_row,            \
-   set::rotate_row,           \
-   set::multiply,             \
-   set::softmax_row,          \
-   set::sign_mask,            \
-   set::drop_signed,          \
-   set::softmax_backward_row, \
-   set::adamw}
+#define YMIR_TABLE(set)                                                                     \
+  Table {                                                                                   \
+    #set, set::dropout_mask, set::apply_mask, set::norm_row, set::residual_norm_row,        \
+        set::norm_backward_row, set::residual_row, set::activation_row, set::gated_row,     \
+        set::rotate_row, set::multiply, set::softmax_row, set::sign_mask, set::drop_signed, \
+        set::softmax_backward_row, set::adamw                                               \
+  }
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+  if (set == "avx512" && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
       __builtin_cpu_supports("avx512cd"))
     return YMIR_TABLE(avx512);
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+  if (set == "avx2" && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
       __builtin_cpu_supports("bmi2"))
     return YMIR_TABLE(avx2);
 #endif
+  return set == "base" ? std::optional<Table>(Table{}) : std::nullopt;
+}
+
+Table best() {
+  for (const char* set : {"avx512", "avx2"})
+    if (const auto build = build_of(set)) return *build;
   return {};
 }
 
-const Table kTable = choose();
+Table table = best();
 
 }  // namespace
 
-const char* instruction_set() { return kTable.name; }
+const char* instruction_set() { return table.name; }
+
+bool take_instruction_set(std::string_view set) {
+  const auto build = build_of(set);
+  if (build) table = *build;
+  return build.has_value();
+}
 
 Dropout make_dropout(double probability) {
   Dropout d;
@@ -106,56 +110,56 @@ Dropout make_dropout(double probability) {
 }
 
 void dropout_mask(const DropoutKey& key, Dropout dropout, std::int64_t count, std::uint8_t* keep) {
-  kTable.dropout_mask(key, dropout, count, keep);
+  table.dropout_mask(key, dropout, count, keep);
 }
 void apply_mask(const float* x, const std::uint8_t* keep, float scale, std::int64_t count,
                 float* out) {
-  kTable.apply_mask(x, keep, scale, count, out);
+  table.apply_mask(x, keep, scale, count, out);
 }
 void norm_row(const Norm& norm, const float* x, float* y, float* normalised, float* inverse) {
-  kTable.norm_row(norm, x, y, normalised, inverse);
+  table.norm_row(norm, x, y, normalised, inverse);
 }
 void residual_norm_row(const Norm& norm, const float* bias, const std::uint8_t* keep, float scale,
                        const float* residual, float* z, float* y, float* normalised,
                        float* inverse) {
-  kTable.residual_norm_row(norm, bias, keep, scale, residual, z, y, normalised, inverse);
+  table.residual_norm_row(norm, bias, keep, scale, residual, z, y, normalised, inverse);
 }
 void norm_backward_row(const Norm& norm, const float* dy, const float* normalised, float inverse,
                        float* dsum) {
-  kTable.norm_backward_row(norm, dy, normalised, inverse, dsum);
+  table.norm_backward_row(norm, dy, normalised, inverse, dsum);
 }
 void residual_row(const float* bias, const std::uint8_t* keep, float scale, const float* residual,
                   std::int64_t width, float* z) {
-  kTable.residual_row(bias, keep, scale, residual, width, z);
+  table.residual_row(bias, keep, scale, residual, width, z);
 }
 void activation_row(Activation f, const float* z, const float* bias, std::int64_t width, float* h,
                     float* slope) {
-  kTable.activation_row(f, z, bias, width, h, slope);
+  table.activation_row(f, z, bias, width, h, slope);
 }
 void gated_row(Activation f, const float* z, const float* bias, std::int64_t width, float* h,
                float* factors) {
-  kTable.gated_row(f, z, bias, width, h, factors);
+  table.gated_row(f, z, bias, width, h, factors);
 }
 void rotate_row(float* x, int heads, std::int64_t head_width, const float* cosine,
                 const float* sine, bool back) {
-  kTable.rotate_row(x, heads, head_width, cosine, sine, back);
+  table.rotate_row(x, heads, head_width, cosine, sine, back);
 }
 void multiply(float* x, const float* factor, std::int64_t count) {
-  kTable.multiply(x, factor, count);
+  table.multiply(x, factor, count);
 }
-void softmax_row(float* x, std::int64_t width, float scale) { kTable.softmax_row(x, width, scale); }
+void softmax_row(float* x, std::int64_t width, float scale) { table.softmax_row(x, width, scale); }
 void sign_mask(float* p, const std::uint8_t* keep, std::int64_t count) {
-  kTable.sign_mask(p, keep, count);
+  table.sign_mask(p, keep, count);
 }
 void drop_signed(const float* p, float scale, std::int64_t count, float* out) {
-  kTable.drop_signed(p, scale, count, out);
+  table.drop_signed(p, scale, count, out);
 }
 void softmax_backward_row(const float* p, float drop_scale, float scale, std::int64_t width,
                           float* g) {
-  kTable.softmax_backward_row(p, drop_scale, scale, width, g);
+  table.softmax_backward_row(p, drop_scale, scale, width, g);
 }
 void adamw(const AdamW& o, const float* g, std::int64_t count, float* p, float* m, float* v) {
-  kTable.adamw(o, g, count, p, m, v);
+  table.adamw(o, g, count, p, m, v);
 }
 
 double sum_of_squares(const float* x, std::int64_t count) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "ymir/tune/model_config.h"
 
@@ -12,6 +13,8 @@ namespace ymir::kernels {
 
 // Which of the builds this CPU takes: avx512, avx2 or base. Part of the numerics key.
 const char* instruction_set();
+// From now on that build; false where this CPU does not run it. For tests, while no kernel runs.
+bool take_instruction_set(std::string_view set);
 // Raised whenever a bit of what these kernels, products (gemm.h) or attention give changes: outputs
 // kept before are not taken for today's. Part of the numerics key.
 constexpr int kRevision = 2;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <string>
 #include <vector>
 
 #include "ymir/base/philox.h"
@@ -12,7 +13,21 @@
 namespace ymir::kernels {
 namespace {
 
-TEST(Kernels, GeluAndItsDerivativeAreTheExactForm) {
+// Each of the builds that this CPU runs.
+class Kernels : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!take_instruction_set(GetParam())) GTEST_SKIP() << "this CPU has no " << GetParam();
+  }
+  void TearDown() override { take_instruction_set(own_); }
+
+ private:
+  const char* own_ = instruction_set();
+};
+INSTANTIATE_TEST_SUITE_P(Builds, Kernels, ::testing::Values("avx512", "avx2", "base"),
+                         [](const auto& each) { return std::string(each.param); });
+
+TEST_P(Kernels, GeluAndItsDerivativeAreTheExactForm) {
   std::vector<float> z, bias;
   for (int i = 0; i < 2003; ++i) z.push_back(static_cast<float>(i - 1001) * 0.007f);
   bias.assign(z.size(), 0.0f);
@@ -29,7 +44,7 @@ TEST(Kernels, GeluAndItsDerivativeAreTheExactForm) {
   }
 }
 
-TEST(Kernels, MaskBitsAreThoseOfPhilox) {
+TEST_P(Kernels, MaskBitsAreThoseOfPhilox) {
   const DropoutKey key{0x123456789abcdefull, 7, 3, 0x2000405};
   const Dropout dropout = make_dropout(0.25);
   std::vector<std::uint8_t> keep(300);
@@ -44,7 +59,7 @@ TEST(Kernels, MaskBitsAreThoseOfPhilox) {
   }
 }
 
-TEST(Kernels, ShorterMaskIsAPrefixOfTheLonger) {
+TEST_P(Kernels, ShorterMaskIsAPrefixOfTheLonger) {
   const DropoutKey key{9, 1, 1, 1};
   const Dropout dropout = make_dropout(0.5);
   std::vector<std::uint8_t> whole(1000), part(333);
@@ -55,7 +70,7 @@ TEST(Kernels, ShorterMaskIsAPrefixOfTheLonger) {
   EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin()));
 }
 
-TEST(Kernels, DropoutKeepsTheMean) {
+TEST_P(Kernels, DropoutKeepsTheMean) {
   const Dropout dropout = make_dropout(0.1);
   constexpr std::int64_t kCount = 200000;
   std::vector<std::uint8_t> keep(kCount);
@@ -67,7 +82,7 @@ TEST(Kernels, DropoutKeepsTheMean) {
   EXPECT_NEAR(sum / kCount, 1.0, 0.004);
 }
 
-TEST(Kernels, SoftmaxAndItsBackwardMatchDoubleArithmetic) {
+TEST_P(Kernels, SoftmaxAndItsBackwardMatchDoubleArithmetic) {
   Rng rng(2);
   constexpr int kWidth = 37;
   std::vector<float> x(kWidth), g(kWidth);
@@ -95,7 +110,7 @@ TEST(Kernels, SoftmaxAndItsBackwardMatchDoubleArithmetic) {
   }
 }
 
-TEST(Kernels, NormAndItsBackwardHandleWidthsThatAreNoMultipleOfTheVector) {
+TEST_P(Kernels, NormAndItsBackwardHandleWidthsThatAreNoMultipleOfTheVector) {
   for (const std::int64_t width : {5, 16, 30, 312}) {
     Rng rng(static_cast<std::uint64_t>(width));
     const auto n = static_cast<std::size_t>(width);
